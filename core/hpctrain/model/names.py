@@ -1,0 +1,19 @@
+"""What may be a name: of a run, a step, an asset, and of an environment variable."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+NAME_RULE = "a name: at most 64 letters, digits, '.', '_' or '-', the first a letter or digit"
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may name a run, a cluster, a step: it becomes part of paths and scripts."""
+    return bool(_NAME.match(text)) and ".." not in text
+
+
+def is_variable(text: str) -> bool:
+    """Whether a shell takes `text` as the name of a variable."""
+    return bool(_VARIABLE.match(text))

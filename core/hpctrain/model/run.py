@@ -1,0 +1,218 @@
+"""A run as the user described it, complete after loading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import attrs
+from attrs.validators import ge, optional
+
+from hpctrain.model.duration import Duration
+from hpctrain.model.frozen import frozen
+
+BY_CORE = {"file": False}
+"""Metadata of a field that core fills in: not a legal key of any file."""
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:$|[\[=<>!~@;(])")
+
+
+@frozen(kw_only=True)
+class Resources:
+    """What to ask for: `nodes`, or `gpus` from which the nodes follow."""
+
+    nodes: int | None = attrs.field(default=None, validator=optional(ge(1)))
+    """Whole nodes."""
+    gpus: int | None = attrs.field(default=None, validator=optional(ge(1)))
+    """GPUs in all, the same number on every node."""
+    time: Duration | None = None
+    """How long the training job may take: "90m", "1:30:00", "2d"."""
+    queue: str = ""
+    """A queue of the cluster by name; empty: the first that takes the job."""
+    account: str = ""
+    """What jobs are charged to; as a rule in settings, because it is yours."""
+    memory_gb: int | None = attrs.field(default=None, validator=optional(ge(1)))
+    """Memory of each node, where less or more than the cluster's share is wanted."""
+    ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Words passed to the scheduler as they are: {slurm = ["--reservation=x"]}."""
+
+
+@frozen(kw_only=True)
+class Package:
+    """One package: a requirement, or your own code by path or git."""
+
+    name: str = ""
+    """What it is called; of `path` and `git` only where the folder's name is another."""
+    requirement: str = ""
+    """As pip writes them: "trl==0.23.1"; a bare string is this."""
+    path: str = ""
+    """Your own code, beside the run file; the key names its content."""
+    git: str = ""
+    """Your own code, from a repository."""
+    rev: str = ""
+    """Branch, tag or commit of `git`; pinned by lock."""
+    sha256: str = attrs.field(default="", metadata=BY_CORE)
+    """Content of `path`, filled in when the run file is loaded."""
+
+    @classmethod
+    def parse(cls, text: str) -> Package:
+        """Read a requirement as pip writes them; its name is taken from the front."""
+        match = _REQUIREMENT.match(text)
+        if match is None:
+            raise ValueError('a package such as "trl==0.23.1" is needed')
+        return cls(name=match.group(1), requirement=text)
+
+
+@frozen(kw_only=True)
+class Environment:
+    """What the training code is run with. The keys here mean the same for every technology; the
+    technology's own keys stand in a table of its name (`[environment.venv]`)."""
+
+    use: str = ""
+    """The technology: venv, uv, conda, apptainer, edf or ready; empty: the cluster's own."""
+    python: str = ""
+    """Its Python: "3.11"."""
+    packages: tuple[Package, ...] = ()
+    """What is installed, or checked where it is ready."""
+    compile: tuple[Package, ...] = ()
+    """Packages built from source on the target."""
+    requirements: str = ""
+    """A file with one requirement a line, beside the run file."""
+    options: Any = attrs.field(default=None, metadata=BY_CORE)
+
+
+@frozen(kw_only=True)
+class Asset:
+    """A model, tokenizer or dataset; one of hub, url, git, path, command or use is its origin."""
+
+    hub: str = ""
+    """A repository of the model hub: org/name."""
+    url: str = ""
+    """An address; `sha256` pins it."""
+    git: str = ""
+    """A git repository."""
+    path: str = ""
+    """Relative: beside the run file, hashed by content; absolute: a place on the cluster."""
+    command: tuple[str, ...] = ()
+    """Run inside the environment; writes to the path in $WORK."""
+    kind: Literal["", "model", "dataset", "file"] = ""
+    """model, dataset or file; guessed from the asset's name when empty."""
+    revision: str = ""
+    """Branch, tag or commit on the hub; pinned by lock."""
+    rev: str = ""
+    """The same of `git`."""
+    subset: str = ""
+    """A configuration of a dataset."""
+    split: str = ""
+    """A split of a dataset."""
+    sha256: str = ""
+    """Of a `url` or `path`: what its content must be; filled in for a relative `path`."""
+    files: tuple[str, ...] = ()
+    """Patterns of a hub snapshot to take; empty: all that training needs."""
+    inputs: tuple[str, ...] = ()
+    """Files that `command` reads; their content is part of the key."""
+    use: str = ""
+    """The data plugin that makes it from assets named before: tokens."""
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    """What that plugin is told; its own command's options, without dashes."""
+
+
+@frozen(kw_only=True)
+class Code:
+    """The user's own training repository, cloned or copied beside the run."""
+
+    git: str = ""
+    """A repository; it is cloned where the network is."""
+    rev: str = ""
+    """Branch, tag or commit; pinned by lock."""
+    path: str = ""
+    """A folder beside the run file; it is copied."""
+    sha256: str = attrs.field(default="", metadata=BY_CORE)
+    """What the folder holds; core counts it."""
+    dirty: bool = attrs.field(default=False, metadata=BY_CORE)
+    """Whether it has changes that no commit holds; core looks."""
+
+
+@frozen(kw_only=True)
+class TrainSpec:
+    """Which trainer runs; its own keys stand in a table of its name (`[train.trl]`)."""
+
+    use: str = ""
+    """The trainer: trl, command, nanotron, neox or automodel."""
+    options: Any = attrs.field(default=None, metadata=BY_CORE)
+
+
+@frozen(kw_only=True)
+class Checkpoint:
+    """How often checkpoints are written, how many are kept, what the last one becomes."""
+
+    every: Duration | None = None
+    """Time between two checkpoints: "30m"."""
+    keep: int = attrs.field(default=3, validator=ge(1))
+    """How many stay."""
+    export: str = ""
+    """The format that the last one becomes, where a plugin converts it."""
+    resume: str = "auto"
+    """auto: from the newest whole checkpoint of the run; never; or a checkpoint."""
+
+
+@frozen(kw_only=True)
+class Hooks:
+    """Site code for this run: an explicit file, never found by itself."""
+
+    file: str = ""
+    """A Python file beside the run file."""
+
+
+@frozen(kw_only=True)
+class RunSpec:
+    """The run file after all layers were folded and every table was structured."""
+
+    name: str
+    """What the run is called; its number is appended."""
+    cluster: str
+    """Where it runs; `--on` wins. Without it: the cluster whose login node this is."""
+    resources: Resources = attrs.field(factory=Resources)
+    environment: Environment = attrs.field(factory=Environment)
+    assets: Mapping[str, Asset] = attrs.field(factory=dict)
+    code: Code | None = None
+    train: TrainSpec = attrs.field(factory=TrainSpec)
+    checkpoint: Checkpoint = attrs.field(factory=Checkpoint)
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    """Variables in every step's tasks; they win over all plugins."""
+    secrets: tuple[str, ...] = ()
+    """Names of tokens the run needs: "huggingface", "wandb" or one of `[secrets]` in settings. Training finds
+    them in HF_TOKEN, WANDB_API_KEY, or the name in capitals."""
+    hooks: Hooks = attrs.field(factory=Hooks)
+    inputs: Mapping[str, str] = attrs.field(factory=dict, metadata=BY_CORE)
+    """Files the run file names, with the hash of their content, filled in by load."""
+    texts: Mapping[str, str] = attrs.field(factory=dict, metadata=BY_CORE)
+    """Those of `inputs` that pure hooks read (requirements, a trainer's YAML), as text."""
+
+
+@frozen
+class Origin:
+    """Where a value came from: the layer's name and, for a file, its line.
+
+    Looking a line up costs time, so `seek` does it only when `at` or `said` is asked for.
+    """
+
+    layer: str
+    file: str = ""
+    line: int = 0
+    seek: Callable[[], int] | None = attrs.field(default=None, eq=False, repr=False)
+
+    @property
+    def at(self) -> int:
+        """The line, 0 when there is none."""
+        return self.line or (self.seek() if self.seek else 0)
+
+    @property
+    def said(self) -> str:
+        """`run.toml:12`, or the layer when it is no file."""
+        if not self.file:
+            return self.layer
+        short = self.file.rsplit("/", 1)[-1]
+        line = self.at
+        return f"{short}:{line}" if line else short
