@@ -1,0 +1,104 @@
+"""The one scan of installed distributions for hpctrain's entry points; nothing is imported.
+
+importlib.metadata costs 24 ms of CPU to import and parses every file it opens; with 300 more
+distributions that alone would break the start-up budget (`make bench` prints both). Here one
+folder listing finds the candidates and only files that name one of our groups are parsed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+
+KINDS = (
+    *("clusters", "schedulers", "environments", "trainers"),
+    *("checkpoints", "converters", "data", "hooks", "commands"),
+)
+PREFIX = "hpctrain."
+
+
+class Entry:
+    """One entry point: what users write (`name`), where it is, and which distribution brings it."""
+
+    __slots__ = ("distribution", "kind", "module", "name", "version")
+
+    def __init__(self, kind: str, name: str, module: str, distribution: str, version: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.module = module
+        self.distribution = distribution
+        self.version = version
+
+    @property
+    def id(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def said(self) -> str:
+        """`frontier (hpctrain-frontier 0.1.0)`, as every error about a plugin begins."""
+        return f"{self.name} ({self.distribution} {self.version})"
+
+    def __repr__(self) -> str:
+        return f"Entry({self.id} from {self.distribution} {self.version})"
+
+
+@cache
+def installed(paths: tuple[str, ...] | None = None) -> Mapping[str, tuple[Entry, ...]]:
+    """Every entry by `kind:name`; more than one entry under a name is a conflict for the loader."""
+    found: dict[str, list[Entry]] = {}
+    seen: set[str] = set()
+    for path in paths if paths is not None else tuple(sys.path):
+        for folder, distribution, version in _distributions(path):
+            # The first on the path shadows later ones, as an overlay does its base image.
+            if distribution in seen:
+                continue
+            seen.add(distribution)
+            for entry in _entries(folder, distribution, version):
+                found.setdefault(entry.id, []).append(entry)
+    return {key: tuple(entries) for key, entries in found.items()}
+
+
+def names(kind: str, entries: Mapping[str, tuple[Entry, ...]] | None = None) -> list[str]:
+    """The installed names of one kind, sorted."""
+    source = installed() if entries is None else entries
+    return sorted(found[0].name for found in source.values() if found[0].kind == kind)
+
+
+def _distributions(path: str) -> Iterator[tuple[str, str, str]]:
+    try:
+        listing = sorted(os.listdir(path or "."))  # noqa: PTH208  (pathlib costs more than the scan)
+    except OSError:
+        return
+    for item in listing:
+        if item.endswith((".dist-info", ".egg-info")):
+            name, _, version = item.rpartition(".")[0].partition("-")
+            yield f"{path}/{item}", name.replace("_", "-").lower(), version or "?"
+
+
+def _entries(folder: str, distribution: str, version: str) -> list[Entry]:
+    try:
+        with open(f"{folder}/entry_points.txt", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            text = file.read()
+    except OSError:
+        return []
+    return _parse(text, distribution, version) if PREFIX in text else []
+
+
+def _parse(text: str, distribution: str, version: str) -> list[Entry]:
+    found, kind = [], ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line.startswith("["):
+            group = line.strip("[]")
+            kind = group[len(PREFIX) :] if group.startswith(PREFIX) else ""
+        elif kind in KINDS and "=" in line and not line.startswith(("#", ";")):
+            name, _, target = (part.strip() for part in line.partition("="))
+            found.append(Entry(kind, name, target, distribution, version))
+    return found
+
+
+def duplicates(entries: Iterable[Entry]) -> str:
+    """`a 1.0, b 2.0`: the distributions that fight over a name."""
+    return ", ".join(sorted(f"{e.distribution} {e.version}" for e in entries))

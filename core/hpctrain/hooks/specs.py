@@ -1,0 +1,399 @@
+"""The hooks. Their names and arguments are the API that plugins stand on; nothing else lives here.
+
+PURE hooks return data and touch nothing: no file, clock, environment, network or subprocess. They
+may take any earlier value and fewer arguments than are offered. ACTING hooks get `tools`, core's
+only way to start a process, and never import subprocess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from hpctrain.errors import Problem
+    from hpctrain.model.cluster import Cluster
+    from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule
+    from hpctrain.model.layer import Bind, Layer
+    from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
+    from hpctrain.model.run import Asset, Code, RunSpec
+    from hpctrain.model.step import Launch, Pin, Step
+    from hpctrain.model.train import Layout, Train
+    from hpctrain.model.words import Word
+    from hpctrain.run.tools import Tools
+
+PROJECT = "hpctrain"
+hookspec = pluggy.HookspecMarker(PROJECT)
+
+
+@hookspec
+def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> Iterable[Pin]:
+    """Make moving names fixed: versions, revisions, digests.
+
+    Called by `hpctrain lock`, the only phase with network. ACTS. Every plugin's answer counts.
+    Answer: one Pin for each name this plugin understands; raise ConfigError when a name does not exist.
+
+    Example::
+
+        @hookimpl
+        def pin(run, cluster, tools):
+            return [Pin("trl", "pypi", tools.run(("pip", "index", "versions", "trl")).out.split()[1])]
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Iterable[Step] | None:
+    """The steps that make the run's environment; the last one makes it.
+
+    Called while planning. PURE. The first plugin that answers wins; wrappers are welcome.
+    Answer: steps in order, each with what it needs and makes; () when nothing is ever built.
+
+    Example::
+
+        @hookimpl
+        def build_env(run, cluster, pins):
+            made = Artifact(name="venv", role="env", inputs={"python": "3.11"}, arch=cluster.arch, pins=pins)
+            install = Cmd.of("python3.11", "-m", "venv", Var("WORK"))
+            return [Step(name="env", commands=(install,), needs=frozenset({Need.TARGET}), makes=made)]
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def prepare_data(
+    name: str,
+    asset: Asset,
+    run: RunSpec,
+    cluster: Cluster,
+    pins: tuple[Pin, ...],
+    assets: Mapping[str, object],
+) -> Iterable[Step] | None:
+    """The steps that bring one asset to this cluster; the last one makes it.
+
+    Called while planning, once for each of `[assets]`. PURE. First answer wins; None declines.
+    `assets` maps those that stand before it in the run file to the Loc where each lies.
+    Answer: steps; a network step runs outside the environment (`inside=False`).
+
+    Example::
+
+        @hookimpl
+        def prepare_data(name, asset, run, cluster, pins):
+            if not asset.url:
+                return None
+            made = Artifact(name="file", role="assets", inputs={"url": asset.url}, arch="any")
+            get = Cmd.of("curl", "--fail", "-o", Var("WORK"), asset.url)
+            return [Step(name=name, commands=(get,), needs=frozenset({Need.NETWORK}), makes=made)]
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def convert_checkpoint(
+    source: str, target: str, checkpoint: Word, layout: Layout, run: RunSpec, cluster: Cluster
+) -> Iterable[Step] | None:
+    """The steps from checkpoint format `source` to `target`, or None when you cannot.
+
+    Called while planning `[checkpoint] export`. PURE. First answer wins.
+    `checkpoint` is a path; its last part may be `newest`, which the job resolves by `layout`, the
+    trainer's way to name its checkpoints.
+
+    Example::
+
+        @hookimpl
+        def convert_checkpoint(source, target, checkpoint, run, cluster):
+            if (source, target) == ("neox", "hf"):
+                return [Step(name="export", commands=(Cmd.of("neox2hf", checkpoint, Var("WORK")),))]
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def checkout(run: RunSpec, cluster: Cluster) -> Code | None:
+    """The repository that a trainer's program is in, at a full commit, where the run file has no `[code]`.
+
+    Called while planning. PURE. It lies in `train_command`'s assets as `code`, like one of the run file.
+
+    Example::
+
+        @hookimpl
+        def checkout(run):
+            return Code(git="https://github.com/org/trainer", rev="0123456789" * 4)
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, object]) -> Train | None:
+    """The command that every rank runs, with how to read its progress and its checkpoints.
+
+    Called while planning. PURE. `assets` maps each asset's name to the Loc where it lies.
+    Options of the trainer are `run.train.options`, an instance of the module's `Options` class.
+
+    Example::
+
+        @hookimpl
+        def train_command(run, cluster, assets):
+            return Train(argv=("python", "train.py", Join("--data=", assets["dataset"])))
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def launch(run: RunSpec, cluster: Cluster, train: Train) -> Launch | None:
+    """How the training ranks are laid out.
+
+    Called while planning. PURE. Core answers from the facts; a cluster or site may wrap or replace it.
+
+    Example::
+
+        @hookimpl(wrapper=True)
+        def launch(run, cluster, train):
+            return attrs.evolve((yield), each=("numactl", "--localalloc"))
+
+    Since: 0.1
+    """
+
+
+@hookspec
+def configure_network(run: RunSpec, cluster: Cluster, launch: Launch) -> Layer | None:
+    """What the fabric needs, for this number of nodes; it reaches the training step alone.
+
+    Called while planning. PURE. Every answer counts and they are folded; wrappers are refused, because
+    each variable is attributed to who set it. Constant variables belong in cluster.toml.
+
+    Example::
+
+        @hookimpl
+        def configure_network(run, cluster, launch):
+            if launch.nodes > 1:
+                return Layer(env=(EnvVar(name="NCCL_NET", value="AWS Libfabric", why="else TCP"),))
+
+    Since: 0.1
+    """
+
+
+@hookspec
+def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
+    """What goes around one step, beside its environment and the network.
+
+    Called while planning, once for every placed step: builds and downloads too. PURE. Every answer
+    counts and they are folded; wrappers are refused, because each variable is attributed to who set
+    it. `step.launch`, `step.place`, `step.inside` and `step.trains` say which step it is.
+
+    Example::
+
+        @hookimpl
+        def surround(run, cluster, step):
+            folder = template("/tmp/miopen-${HPC_JOB}")
+            why = "MIOpen's database breaks on a shared disk"
+            cache = EnvVar(name="MIOPEN_USER_DB_PATH", value=folder, at=At.NODE, why=why)
+            return Layer(env=(cache,), node=(Cmd.of("mkdir", "-p", folder),)) if step.trains else None
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def enter_env(
+    run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], launch: Launch, binds: tuple[Bind, ...]
+) -> Layer | None:
+    """How a command gets into the environment that `build_env` made.
+
+    Called while planning. PURE. `binds` are the folders that must be visible inside: the storage roles
+    that the run uses, and what the network and the trainer bring. A prefix needs none of them.
+
+    Example::
+
+        @hookimpl
+        def enter_env(run, cluster, pins, launch, binds):
+            where = Loc("env", "mine/bin")
+            return Layer(env=(EnvVar(name="PATH", value=where, how=How.PREPEND, why="the run's Python"),))
+
+    Since: 0.1
+    """
+
+
+@hookspec
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
+    """What is wrong with this plan, all at once.
+
+    Called at the end of planning. PURE. Every answer counts; fatal problems stop before anything is written.
+
+    Example::
+
+        @hookimpl
+        def check_run(run, cluster, plan):
+            if run.resources.nodes and run.resources.nodes > 1 and not run.checkpoint.every:
+                yield Problem(code="no-save", message="a lost node loses all", where="checkpoint.every")
+
+    Since: 0.1
+    """
+
+
+@hookspec
+def check_config(files: Mapping[str, str], gpus: int, nodes: int) -> Iterable[Problem]:
+    """What is wrong with a trainer's own configuration files, without a run.
+
+    Called by `hpctrain check --trainer NAME FILE`. PURE. `files` maps each name to its text, in the order
+    given; `nodes` is 0 where nobody said how many.
+
+    Example::
+
+        @hookimpl
+        def check_config(files, gpus):
+            for name, text in files.items():
+                if f"world_size: {gpus}" not in text:
+                    yield Problem(code="world", message="the file is for another number of GPUs", where=name)
+
+    Since: 0.1
+    """
+
+
+@hookspec
+def check_submit(plan: Plan, survey: Survey) -> Iterable[Problem]:
+    """What speaks against submitting now, judged on live data that core read.
+
+    Called before anything is submitted. PURE on `survey`.
+
+    Example::
+
+        @hookimpl
+        def check_submit(plan, survey):
+            if len(survey.jobs) >= 100:
+                yield Problem(code="too-many-jobs", message="100 jobs of yours are queued; the site's limit")
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def render_job(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles | None:
+    """A step as this scheduler's script, and the command that submits it.
+
+    Called while rendering. PURE. `hpctrain.render.scripts` writes what all schedulers share.
+
+    Example::
+
+        @hookimpl
+        def render_job(step, plan, binding):
+            shape = Shape(
+                header=("#SBATCH --nodes=1",),
+                job=("export HPC_JOB=$SLURM_JOB_ID HPC_NODES=1 HPC_GPUS=0 HPC_HEAD=127.0.0.1 HPC_ATTEMPT=0",),
+                rank=("export HPC_RANK=0 HPC_LOCAL_RANK=0 HPC_NODE_RANK=0 HPC_WORLD=1",),
+                start=("srun",),
+            )
+            files = step_files(step, plan, binding, shape)
+            submit = Cmd.of("sbatch", "--parsable", f"steps/{step.name}/job.sh", Var("HPC_TAG"))
+            return JobFiles(files=files, submit=submit)
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def submit_job(job: Job, tag: str, tools: Tools) -> str | None:
+    """Hand a job to the scheduler exactly once and return its id.
+
+    ACTS. Core wrote `tag` before this call. Ask the scheduler once: raise SubmitError with its own
+    words when it refused, and with the code `submit-unclear` when the job may exist: core then looks
+    the tag up through `query_jobs` and tries again only when it is not there.
+
+    Example::
+
+        @hookimpl
+        def submit_job(job, tag, tools):
+            return tools.run(job.argv, cwd=job.directory).out.strip()
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def query_jobs(
+    ids: tuple[str, ...], tags: tuple[str, ...], account: str, project: bool, tools: Tools
+) -> Iterable[JobState] | None:
+    """What the scheduler knows of these jobs, in one query; with no ids and no tags all jobs of yours.
+
+    ACTS. `project`: those of all users of the account, whose nodes and GPUs a site's cap counts. A job that
+    is missing from the answer is `unknown`, never done. Raise NotReachable when the scheduler is silent.
+
+    Example::
+
+        @hookimpl
+        def query_jobs(ids, tags, account, tools):
+            lines = tools.run(("squeue", "--me", "-h", "-t", "R", "-o", "%i")).out.splitlines()
+            return [JobState(id=i, state=State.RUNNING) for i in lines]
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def cancel_jobs(ids: tuple[str, ...], tools: Tools) -> bool | None:
+    """Cancel these jobs; a job that is over already is no error. ACTS. Answer True.
+
+    Example::
+
+        @hookimpl
+        def cancel_jobs(ids, tools):
+            return tools.run(("scancel", *ids)).code == 0
+
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def allocation(environ: Mapping[str, str], tools: Tools) -> Allocation | None:
+    """The nodes that this process stands in, for `hpctrain run --here`; None outside of any.
+
+    ACTS. `environ` is the caller's whole environment. Answer in `env` the variables that the
+    scheduler's own programs need in there.
+
+    Example::
+
+        @hookimpl
+        def allocation(environ, tools):
+            if "PBS_JOBID" not in environ:
+                return None
+            mine = {name: value for name, value in environ.items() if name.startswith("PBS_")}
+            return Allocation(job=mine["PBS_JOBID"], nodes=int(mine.get("PBS_NUM_NODES", 1)), env=mine)
+
+    Since: 0.2
+    """
+
+
+@hookspec
+def diagnose_rules() -> Iterable[Rule]:
+    """Known failures as data: a pattern, its cause, its fix. PURE. Every answer counts.
+
+    Example::
+
+        @hookimpl
+        def diagnose_rules():
+            return [Rule(name="oom", pattern="out of memory", cause="the GPU is full", fix="batch_size = 4")]
+
+    Since: 0.1
+    """
+
+
+@hookspec
+def job_event(event: Event) -> None:
+    """Watch what happens to runs. An observer: an error here becomes a warning.
+
+    Example::
+
+        @hookimpl
+        def job_event(event):
+            print(event.run, event.what)
+
+    Since: 0.1
+    """

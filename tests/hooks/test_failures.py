@@ -1,0 +1,102 @@
+"""Each of the six ways a plugin can be broken names it, its distribution and version, and hurts no other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hpctrain.errors import ConfigError, PluginError
+from hpctrain.hooks.load import find, load
+from hpctrain.hooks.manager import Hooks
+from hpctrain.hooks.scan import installed
+from tests.hooks.dists import GOOD, cluster
+
+GIVEN = {"run": None, "cluster": None, "launch": None}
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def add(site: Path, name: str) -> Hooks:
+    """Register the cluster of this name alone."""
+    hooks = Hooks()
+    entry = find("clusters", name, installed((str(site),)))
+    hooks.add(entry, load(entry))
+    return hooks
+
+
+HOOK = "from hpctrain import hookimpl\n" + GOOD + "@hookimpl\n"
+BROKEN = {
+    "import": ("import nothing_like_this\n", "cannot be imported: ModuleNotFoundError"),
+    "unknown hook": (HOOK + "def lanch(run): ...\n", "there is no hook lanch"),
+    "unknown argument": (HOOK + "def launch(rum): ...\n", "rum"),
+    "old api": ("HPCTRAIN_API = 0\n", "speaks hook API 0; this hpctrain speaks 1"),
+    "no api": ("", "does not say HPCTRAIN_API"),
+    "wrong result": (HOOK + "def configure_network(run): return 'NCCL'\n", "returned str, not Layer"),
+    "generator": (HOOK + "def configure_network(run): yield 1\n", "returned generator, not Layer"),
+    "raises": (HOOK + "def configure_network(run): {}['hsn']\n", "raised KeyError: 'hsn'"),
+    "wrapper": (
+        HOOK.replace("@hookimpl\n", "@hookimpl(wrapper=True)\n") + "def configure_network(run): yield\n",
+        "cannot be wrapped",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_plugin_is_named(site: Path, how: str) -> None:
+    text, said = BROKEN[how]
+    cluster(site, "broken", "acme_broken", text)
+    cluster(site, "whole", "acme_whole", HOOK + "def configure_network(run): return None\n")
+    with pytest.raises(PluginError) as caught:
+        add(site, "broken").call("configure_network", **GIVEN)
+    assert said in str(caught.value)
+    assert "broken (acme-broken 0.3)" in str(caught.value)
+    assert caught.value.exit_code == 3
+    assert add(site, "whole").call("configure_network", **GIVEN) == ()
+
+
+def test_a_raising_hook_shows_its_line(site: Path) -> None:
+    cluster(site, "broken", "acme_broken", HOOK + "def configure_network(run):\n    {}['hsn']\n")
+    with pytest.raises(PluginError) as caught:
+        add(site, "broken").call("configure_network", **GIVEN)
+    span = caught.value.problems[0].span
+    assert span is not None
+    assert (Path(span.file).name, span.line) == ("acme_broken.py", 5)
+
+
+def test_a_name_that_two_distributions_bring(site: Path) -> None:
+    cluster(site, "twice", "acme_one", GOOD, dist="acme-one", version="9.9")
+    cluster(site, "twice", "acme_two", GOOD, dist="acme-two", version="0.1")
+    cluster(site, "whole", "acme_whole", GOOD)
+    with pytest.raises(PluginError, match=r"more than one distribution: acme-one 9.9, acme-two 0.1"):
+        add(site, "twice")
+    add(site, "whole")
+
+
+def test_the_first_distribution_on_the_path_shadows_the_same_one_later(tmp_path: Path) -> None:
+    cluster(tmp_path / "a", "lumi", "acme_new", GOOD, version="2")
+    cluster(tmp_path / "b", "lumi", "acme_old", GOOD, version="1")
+    found = installed((str(tmp_path / "a"), str(tmp_path / "b")))
+    assert [e.version for e in found["clusters:lumi"]] == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("frontir", 'cluster = "frontier"'), ("olivia", "pip install 'hpctrain[olivia]'"), ("xyzzy", "")],
+)
+def test_a_cluster_that_is_not_installed(site: Path, name: str, hint: str) -> None:
+    cluster(site, "frontier", "acme_frontier", GOOD)
+    with pytest.raises(ConfigError) as caught:
+        find("clusters", name, installed((str(site),)))
+    problem = caught.value.problems[0]
+    assert problem.message == f'no cluster "{name}"; installed: frontier'
+    assert problem.hint == hint
