@@ -1,0 +1,1 @@
+"""From text to `RunSpec` and `Cluster`: layers, strictness, positions, schema."""

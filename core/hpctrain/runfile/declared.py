@@ -1,0 +1,141 @@
+"""Put the content of every file that a run names into its RunSpec, as hashes and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.model.run import Asset, Environment, Package, RunSpec
+from hpctrain.runfile.faults import Fault, Mismatch, shown_as
+from hpctrain.runfile.keys import Keys
+from hpctrain.runfile.text import MAX_BYTES
+from hpctrain_job.tree import digest
+
+Base = Callable[[Keys], Path]
+"""The folder from which a relative path at this key counts."""
+
+
+class Reader:
+    """Reads declared files and keeps what it found and what was missing."""
+
+    def __init__(self, base: Base) -> None:
+        self.base = base
+        self.faults: list[Fault] = []
+        self.hashes: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+        self.files: dict[str, Path] = {}
+
+    def hash(self, said: str, path: Keys) -> str:
+        """The content's hash, "" with a fault where it cannot be read."""
+        file = self.base(path) / Path(said).expanduser()
+        try:
+            found = digest(file)
+        except FileNotFoundError:
+            self._fault("no-file", f"is {shown_as(said)}, which does not exist", path)
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            self._fault("unreadable", f"is {shown_as(said)}, which cannot be read: {reason}", path)
+        else:
+            self.files[said] = file
+            return found
+        return ""
+
+    def input(self, said: str, path: Keys, *, text: bool = False) -> None:
+        """Note a file's hash and, for one that hooks read, its text."""
+        found = self.hash(said, path)
+        if not found:
+            return
+        self.hashes[said] = found
+        if text:
+            self._text(said, path)
+
+    def _text(self, said: str, path: Keys) -> None:
+        try:
+            raw = self.files[said].read_bytes()
+            if len(raw) > MAX_BYTES:
+                self._fault("too-large", f"is {shown_as(said)}, over {MAX_BYTES:,} bytes", path)
+            else:
+                self.texts[said] = raw.decode()
+        except UnicodeDecodeError as error:
+            line = raw.count(b"\n", 0, error.start) + 1
+            says = f"is {shown_as(said)}, not UTF-8: byte 0x{raw[error.start]:02x} in line {line}"
+            self._fault("encoding", says, path)
+        except IsADirectoryError:
+            self._fault("is-folder", f"is {shown_as(said)}, a folder; a file is needed", path)
+
+    def _fault(self, code: str, says: str, path: Keys) -> None:
+        self.faults.append(Fault(code=code, says=says, path=path))
+
+
+def declare(run: RunSpec, base: Base) -> tuple[RunSpec, dict[str, Path]]:
+    """The run with the hashes and texts of its files, and where each of them lies here."""
+    reader = Reader(base)
+    environment = run.environment
+    environment = attrs.evolve(
+        environment,
+        packages=_packages(reader, environment.packages, "packages"),
+        compile=_packages(reader, environment.compile, "compile"),
+    )
+    assets = {name: _asset(reader, name, asset) for name, asset in run.assets.items()}
+    code = run.code
+    if code is not None and code.path:
+        code = attrs.evolve(code, sha256=reader.hash(code.path, ("code", "path")))
+    _texts(reader, run, environment)
+    if reader.faults:
+        raise Mismatch(reader.faults)
+    run = attrs.evolve(
+        run,
+        environment=environment,
+        assets=assets,
+        code=code,
+        inputs=reader.hashes,
+        texts=reader.texts,
+    )
+    return run, reader.files
+
+
+def _packages(reader: Reader, packages: tuple[Package, ...], key: str) -> tuple[Package, ...]:
+    return tuple(
+        attrs.evolve(p, sha256=reader.hash(p.path, ("environment", key, number, "path"))) if p.path else p
+        for number, p in enumerate(packages)
+    )
+
+
+def _asset(reader: Reader, name: str, asset: Asset) -> Asset:
+    for number, said in enumerate(asset.inputs):
+        reader.input(said, ("assets", name, "inputs", number))
+    if not asset.path or asset.path.startswith(("/", "~")):
+        return asset  # a place on the cluster, the same for whoever plans from wherever
+    found = reader.hash(asset.path, ("assets", name, "path"))
+    if asset.sha256 and found and found != asset.sha256:
+        says = f"is {asset.sha256[:12]}...; the content of {asset.path} is {found[:12]}..."
+        reader.faults.append(Fault(code="hash", says=says, path=("assets", name, "sha256")))
+    return attrs.evolve(asset, sha256=found)
+
+
+def _texts(reader: Reader, run: RunSpec, environment: Environment) -> None:
+    if environment.requirements:
+        reader.input(environment.requirements, ("environment", "requirements"), text=True)
+    if run.hooks.file:
+        reader.input(run.hooks.file, ("hooks", "file"))
+    for table, use, options in (
+        ("environment", environment.use, environment.options),
+        ("train", run.train.use, run.train.options),
+    ):
+        for said, path in _named_files(options):
+            reader.input(said, (table, use, *path), text=True)
+
+
+def _named_files(options: Any) -> Iterator[tuple[str, Keys]]:
+    """Values of fields with the metadata `{"input": True}`: one path or several."""
+    for field in attrs.fields(type(options)) if attrs.has(type(options)) else ():
+        if not field.metadata.get("input"):
+            continue
+        value = getattr(options, field.name)
+        if isinstance(value, str) and value:
+            yield value, (field.name,)
+        elif isinstance(value, tuple):
+            yield from ((said, (field.name, number)) for number, said in enumerate(value))

@@ -1,0 +1,191 @@
+"""The run file with all its layers, as a RunSpec: every mistake at once, each with its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.model.frozen import frozen
+from hpctrain.model.run import Origin, RunSpec
+from hpctrain.runfile.declared import declare
+from hpctrain.runfile.faults import Fault, Mismatch, shown_as, unknown_key
+from hpctrain.runfile.keys import Keys, dotted, nearest
+from hpctrain.runfile.layers import Merged, Tier, merge
+from hpctrain.runfile.raw import Raw
+from hpctrain.runfile.rules import RUN_CHECKS, check_optional_name
+from hpctrain.runfile.strict import Strict, fields_of, known_as
+
+TECHNOLOGIES = ("environment", "train")
+"""Tables with `use`, and with a table of options for each technology."""
+
+Options = Mapping[tuple[str, str], type]
+"""("environment", "conda") -> the technology's Options class."""
+
+
+@frozen(kw_only=True)
+class Loaded:
+    """A run that is complete and right, as far as one can tell without its plugins."""
+
+    run: RunSpec
+    origins: Mapping[str, Origin]
+    """Key path -> where its value came from; keys that nobody said are core's own."""
+    files: Mapping[str, Path]
+    """Each file of the run as it was written -> where it lies on this machine."""
+    base: Path
+    problems: tuple[Problem, ...] = ()
+
+
+def merged_run(raw: Raw, below: Iterable[Tier] = ()) -> Merged:
+    """All layers of the run folded; `below` are the cluster's (`Facts.run_tiers`)."""
+    merged = merge([*below, *raw.tiers()], main=raw.tier)
+    merged.data.pop("policy", None)  # facts: load_facts reads them from the same layers
+    merged.data.pop("pins", None)  # a lock is a run file too: hpctrain.lock reads its pins
+    return merged
+
+
+def technologies(merged: Merged) -> dict[str, str]:
+    """Which technology each table uses, before anything is structured: what to load."""
+    used = {}
+    for kind in TECHNOLOGIES:
+        table = merged.data.get(kind)
+        use = table.get("use") if isinstance(table, dict) else None
+        if isinstance(use, str) and not any(check_optional_name(use)):
+            used[kind] = use
+    return used
+
+
+def makers(merged: Merged) -> list[str]:
+    """The data plugins that assets name, each once."""
+    tables = merged.data.get("assets")
+    found = [t.get("use") for t in tables.values() if isinstance(t, dict)] if isinstance(tables, dict) else []
+    return sorted({u for u in found if isinstance(u, str) and u and not any(check_optional_name(u))})
+
+
+def exports(merged: Merged) -> bool:
+    """Whether the run asks for its checkpoint in another format: only then are converters loaded."""
+    table = merged.data.get("checkpoint")
+    return isinstance(table, dict) and bool(table.get("export"))
+
+
+def structure_run(
+    raw: Raw,
+    below: Iterable[Tier] = (),
+    *,
+    options: Options | None = None,
+    known: Mapping[str, Collection[str]] | None = None,
+) -> Loaded:
+    """The run of these layers, or ConfigError with every problem.
+
+    `options` are the classes of the technologies in use; `known` the names that are installed,
+    whose tables are legal though unused: that is how one file carries all clusters.
+    """
+    merged = merged_run(raw, below)
+    files = (raw.document.file,)
+    data, faults = _without_options(merged.data, known or {}, options or {})
+    strict = Strict(RUN_CHECKS)
+    run, found = strict(data, RunSpec)
+    faults += found
+    answers: dict[str, Any] = {}
+    for kind, use in technologies(merged).items():
+        answers[kind], found = _options(strict, merged.data[kind].get(use, {}), kind, use, options or {})
+        faults += found
+    if run is None or faults:
+        raise ConfigError(*merged.problems(faults, files))
+    run = attrs.evolve(
+        run,
+        environment=attrs.evolve(run.environment, options=answers.get("environment")),
+        train=attrs.evolve(run.train, options=answers.get("train")),
+    )
+    try:
+        run, inputs = declare(run, lambda path: _base(merged, raw, path))
+    except Mismatch as error:
+        raise ConfigError(*merged.problems(error.faults, files)) from None
+    origins = {dotted(path): origin for path, origin in merged.origins().items()}
+    return Loaded(run=run, origins=origins, files=inputs, base=raw.base)
+
+
+def _base(merged: Merged, raw: Raw, path: Keys) -> Path:
+    """Relative paths count from the folder of the file that says them."""
+    owner = merged.owner(path)
+    if owner is None or owner.document is None or owner.document is raw.document:
+        return raw.base
+    return Path(owner.document.file).absolute().parent
+
+
+def _without_options(
+    data: Mapping[str, Any], known: Mapping[str, Collection[str]], options: Options
+) -> tuple[dict[str, Any], list[Fault]]:
+    """The neutral keys, and a fault for each table of a technology that nobody has."""
+    plain = dict(data)
+    faults: list[Fault] = []
+    for kind, cls in _tables():
+        table = data.get(kind)
+        if not isinstance(table, dict):
+            continue
+        legal = fields_of(cls)
+        use = str(table.get("use", ""))
+        names = {*known.get(kind, ()), use}
+        plain[kind] = {key: value for key, value in table.items() if key in legal}
+        for key, value in table.items():
+            if key in legal:
+                continue
+            if key not in names or not isinstance(value, dict):
+                faults.append(
+                    _misplaced(kind, use, key, value, options)
+                    or _unknown(kind, key, legal, names, isinstance(value, dict))
+                )
+    return plain, faults
+
+
+def _tables() -> Iterator[tuple[str, type]]:
+    fields = fields_of(RunSpec)
+    for kind in TECHNOLOGIES:
+        yield kind, fields[kind].kind
+
+
+def _misplaced(kind: str, use: str, key: str, value: Any, options: Options) -> Fault | None:
+    """A key of the technology that stands one table too high."""
+    cls = options.get((kind, use))
+    fields = fields_of(cls) if cls else {}
+    meant = key if key in fields else known_as(key, fields)
+    if not meant:
+        return None
+    said = shown_as(value) or "..."
+    return Fault(
+        code="unknown-key",
+        message=f"unknown key {json.dumps(key, ensure_ascii=False)}; it belongs in [{kind}.{use}]",
+        hint=f"[{kind}.{use}]\n{meant} = {said}",
+        path=(kind, key),
+        at_key=True,
+    )
+
+
+def _unknown(kind: str, key: str, legal: Collection[str], names: Collection[str], is_table: bool) -> Fault:
+    words = [*legal, *(name for name in names if name)]
+    if key in names:
+        message = f"{key} is the name of a technology; its options are a table"
+        hint = f"[{kind}.{key}]"
+        return Fault(code="wrong-type", message=message, hint=hint, path=(kind, key), at_key=True)
+    near = nearest(key, [n for n in names if n] if is_table else words) or nearest(key, words)
+    return unknown_key(key, near, words).under(kind)
+
+
+def _options(
+    strict: Strict, table: Any, kind: str, use: str, options: Options
+) -> tuple[Any, tuple[Fault, ...]]:
+    cls = options.get((kind, use))
+    if not isinstance(table, dict):
+        return None, ()  # _without_options said so
+    if cls is None:
+        note = f"{use} has no options"
+        faults = tuple(
+            attrs.evolve(unknown_key(key, (), ()), notes=(note,)).under(use).under(kind) for key in table
+        )
+        return None, faults
+    answer, faults = strict(table, cls)
+    return answer, tuple(fault.under(use).under(kind) for fault in faults)

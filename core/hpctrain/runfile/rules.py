@@ -1,0 +1,143 @@
+"""What the types of a run cannot say: names, and tables of which one key of several is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hpctrain.model.names import NAME_RULE, is_name, is_variable
+from hpctrain.model.run import Asset, Code, Environment, Package, Resources, RunSpec, TrainSpec
+from hpctrain.runfile.alternatives import AT_MOST_ONE, ONE_OF
+from hpctrain.runfile.faults import Fault
+from hpctrain.runfile.scalars import one_of
+from hpctrain.runfile.strict import Check
+from hpctrain.runfile.tokens import check_no_tokens
+
+
+def bad_name(text: str, *, at_key: bool = False) -> Fault:
+    """The fault of a name that is none."""
+    shown = json.dumps(text, ensure_ascii=False)
+    path = (text,) if at_key else ()
+    return Fault(code="name", message=f"{shown} is not a name", notes=(NAME_RULE,), path=path, at_key=at_key)
+
+
+def check_name(text: str) -> Iterator[Fault]:
+    if not is_name(text):
+        yield bad_name(text)
+
+
+def check_optional_name(text: str) -> Iterator[Fault]:
+    if text and not is_name(text):
+        yield bad_name(text)
+
+
+def check_keys(table: Mapping[str, Any]) -> Iterator[Fault]:
+    """Keys that are names."""
+    for key in table:
+        if not is_name(key):
+            yield bad_name(key, at_key=True)
+
+
+def check_variables(table: Mapping[str, str]) -> Iterator[Fault]:
+    """Keys that are names of environment variables."""
+    for key in table:
+        if not is_variable(key):
+            shown = json.dumps(key, ensure_ascii=False)
+            message = f"{shown} is not the name of an environment variable"
+            yield Fault(code="name", message=message, path=(key,), at_key=True)
+
+
+def check_env(table: Mapping[str, str]) -> Iterator[Fault]:
+    """Names of variables, and no token among their values."""
+    yield from check_variables(table)
+    yield from check_no_tokens(table)
+
+
+def check_name_items(names: tuple[str, ...]) -> Iterator[Fault]:
+    for number, name in enumerate(names):
+        if not is_name(name):
+            yield bad_name(name).under(number)
+
+
+def _alternatives(value: object) -> Iterator[Fault]:
+    """One of the keys that exclude each other, neither none nor two."""
+    needed = type(value) in ONE_OF
+    keys = ONE_OF[type(value)] if needed else AT_MOST_ONE[type(value)]
+    given = [key for key in keys if getattr(value, key)]
+    if len(given) > 1:
+        message = f"{' and '.join(given)} are given; keep one of them"
+        yield Fault(code="alternatives", message=message, path=(given[1],), at_key=True)
+    elif needed and not given:
+        yield Fault(code="missing-key", message=f"{one_of(keys)} is missing", at_key=True)
+
+
+def _only_with(value: object, key: str, *others: str) -> Iterator[Fault]:
+    if getattr(value, key) and not any(getattr(value, other) for other in others):
+        message = f"{key} says nothing without {one_of(others)}"
+        yield Fault(code="alternatives", message=message, path=(key,), at_key=True)
+
+
+def _no_option(value: object, keys: Iterable[str]) -> Iterator[Fault]:
+    """A value that a command would read as one of its options."""
+    for key in keys:
+        text = getattr(value, key)
+        if text.startswith("-"):
+            shown = json.dumps(text, ensure_ascii=False)
+            says = f"is {shown}, which looks like an option of a command"
+            yield Fault(code="wrong-value", says=says, path=(key,))
+
+
+def check_package(package: Package) -> Iterator[Fault]:
+    yield from _alternatives(package)
+    yield from _only_with(package, "rev", "git")
+    yield from _no_option(package, ("path", "git", "rev", "name"))
+    if package.requirement and not package.name:
+        try:
+            Package.parse(package.requirement)
+        except ValueError as error:
+            shown = json.dumps(package.requirement, ensure_ascii=False)
+            says = f"is {shown}; {error}"
+            yield Fault(code="wrong-value", says=says, path=("requirement",))
+
+
+def check_asset(asset: Asset) -> Iterator[Fault]:
+    yield from _alternatives(asset)
+    yield from _only_with(asset, "rev", "git")
+    yield from _only_with(asset, "revision", "hub")
+    yield from _only_with(asset, "sha256", "url", "path")
+    yield from _only_with(asset, "inputs", "command")
+    yield from _only_with(asset, "options", "use")
+    yield from _no_option(asset, ("git", "path", "rev", "revision"))
+    if asset.hub and not (asset.hub.count("/") <= 1 and all(map(is_name, asset.hub.split("/")))):
+        says = f"is {json.dumps(asset.hub, ensure_ascii=False)}; org/name is needed"
+        yield Fault(code="wrong-value", says=says, path=("hub",))
+    if asset.url and not asset.url.startswith(("https://", "http://")):
+        says = f"is {json.dumps(asset.url, ensure_ascii=False)}; http:// or https:// is needed"
+        yield Fault(code="wrong-value", says=says, path=("url",))
+
+
+def check_code(code: Code) -> Iterator[Fault]:
+    yield from _alternatives(code)
+    yield from _only_with(code, "rev", "git")
+    yield from _no_option(code, ("git", "rev", "path"))
+
+
+def check_resources(resources: Resources) -> Iterator[Fault]:
+    yield from _alternatives(resources)
+
+
+RUN_CHECKS: Mapping[Any, Check] = {
+    Package: check_package,
+    Asset: check_asset,
+    Code: check_code,
+    Resources: check_resources,
+    (RunSpec, "name"): check_name,
+    (RunSpec, "cluster"): check_name,
+    (Environment, "use"): check_optional_name,
+    (TrainSpec, "use"): check_optional_name,
+    (Asset, "use"): check_optional_name,
+    (RunSpec, "assets"): check_keys,
+    (RunSpec, "env"): check_env,
+    (RunSpec, "secrets"): check_name_items,
+}

@@ -1,0 +1,177 @@
+"""Read a TOML file that may be anything: every way to be wrong is one clear problem."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import stat
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, Problem, Span
+from hpctrain.runfile.keys import Keys, dotted, named
+from hpctrain.runfile.toml import loads
+
+if TYPE_CHECKING:
+    from hpctrain.runfile.positions import Place
+
+_PROGRAM = '["python3", "program.py"]      the program in a file, named beside the run file'
+"""What is meant by a command with a line break in it."""
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 40
+MOST = 100
+"""Nobody reads more problems than this at once, and each costs a search for its place."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_BOMS = {
+    codecs.BOM_UTF8: "UTF-8 with a byte order mark",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+
+
+@attrs.frozen(slots=False)
+class Document:
+    """A TOML file as text and as data; its places are looked up when somebody asks."""
+
+    file: str
+    text: str
+    data: dict[str, Any]
+
+    @cached_property
+    def places(self) -> dict[Keys, Place]:
+        """Where each key path stands."""
+        from hpctrain.runfile.positions import scan  # a right file never needs it
+
+        return scan(self.text)
+
+    def span(self, path: Keys, *, key: bool = False) -> Span:
+        """The place of the value at `path` (or of its key), else of the nearest table around it."""
+        from hpctrain.runfile.positions import span_at
+
+        for length in range(len(path), 0, -1):
+            place = self.places.get(path[:length])
+            if place is not None:
+                whole = key or length < len(path)
+                return span_at(self.file, self.text, *(place.key if whole else place.value))
+        return Span(file=self.file, line=1)
+
+
+def read_toml(path: Path, shown: str = "") -> Document:
+    """Read and parse a file, or raise ConfigError with all that is wrong with it as TOML."""
+    shown = shown or str(path)
+    return parse_toml(read_text(path, shown, "a TOML file"), shown)
+
+
+def read_text(path: Path, shown: str = "", wanted: str = "a file") -> str:
+    """The text of a small file that may be anything, or ConfigError."""
+    shown = shown or str(path)
+    return _decode(_read(path, shown, wanted), shown)
+
+
+def parse_toml(text: str, shown: str) -> Document:
+    """Parse a text; `shown` is the file's name in problems."""
+    text = text.replace("\r\n", "\n")
+    try:
+        data = loads(text)
+    except RecursionError:
+        raise _deep(shown) from None
+    except ValueError as error:
+        from hpctrain.runfile.syntax import syntax_problem
+
+        raise ConfigError(syntax_problem(error, text, shown)) from None
+    document = Document(shown, text, data)
+    problems = [
+        Problem(
+            code=code,
+            message=message,
+            where=dotted(path),
+            hint=_PROGRAM if {"argv", "command"}.intersection(path) else "",
+            span=document.span(path, key=key),
+        )
+        for path, code, message, key in islice(odd_values(data, shown), MOST)
+    ]
+    if problems:
+        raise ConfigError(*problems)
+    return document
+
+
+def odd_values(data: object, shown: str) -> Iterator[tuple[Keys, str, str, bool]]:
+    """Values that TOML allows and no run has a use for: path, code, message, whether the key."""
+    todo: list[tuple[Keys, object]] = [((), data)]
+    while todo:
+        path, value = todo.pop()
+        if len(path) > MAX_DEPTH:
+            raise _deep(shown)
+        if isinstance(value, dict):
+            for key in value:
+                if _CONTROL.search(key):
+                    name = json.dumps(key)
+                    yield (*path, key), "control-character", f"{name} holds {_char(key)}", True
+            todo += [((*path, key), inner) for key, inner in reversed(value.items())]
+        elif isinstance(value, list):
+            todo += reversed([((*path, number), inner) for number, inner in enumerate(value)])
+        elif isinstance(value, str) and _CONTROL.search(value):
+            yield path, "control-character", f"{named(path)} holds {_char(value)}", False
+        elif type(value) is int and not -(1 << 63) <= value < 1 << 63:
+            size = f"a whole number of {value.bit_length()} bits; 64 are the most"
+            yield path, "number-range", f"{named(path)} is {size}", False
+
+
+def _char(text: str) -> str:
+    match = _CONTROL.search(text)
+    code = ord(match.group()) if match else 0
+    names = {0: "the NUL character", 9: "a tab", 10: "a newline"}
+    return names.get(code, f"the control character U+{code:04X}")
+
+
+def _deep(shown: str) -> ConfigError:
+    message = f"{shown} is nested deeper than {MAX_DEPTH} levels"
+    return ConfigError(Problem(code="too-deep", message=message, span=Span(file=shown, line=1)))
+
+
+def _refuse(code: str, shown: str, message: str, hint: str = "") -> ConfigError:
+    return ConfigError(Problem(code=code, message=f"{shown} {message}", where=shown, hint=hint))
+
+
+def _read(path: Path, shown: str, wanted: str) -> bytes:
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise _refuse("is-folder", shown, f"is a folder; {wanted} is needed")
+        if not stat.S_ISREG(mode):  # a pipe without a writer would wait for ever
+            raise _refuse("no-file", shown, "is not a regular file")
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise _refuse("no-file", json.dumps(shown, ensure_ascii=False), "does not exist") from None
+    except OSError as error:
+        raise _refuse("unreadable", shown, f"cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise _refuse("no-file", json.dumps(shown), "is no name of a file") from None
+    if len(raw) > MAX_BYTES:
+        raise _refuse("too-large", shown, f"is larger than {MAX_BYTES:,} bytes")
+    return raw
+
+
+def _decode(raw: bytes, shown: str) -> str:
+    for mark, name in _BOMS.items():
+        if raw.startswith(mark):
+            hint = f"save {shown} as UTF-8 without a byte order mark"
+            raise _refuse("encoding", shown, f"is {name}; plain UTF-8 is needed", hint)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode()) + 1
+        said = f"{shown} is not UTF-8: byte 0x{raw[error.start]:02x} in line {line}"
+        text = raw.splitlines()[line - 1].decode(errors="replace")
+        span = Span(file=shown, line=line, column=column, end=column + 1, text=text)
+        raise ConfigError(Problem(code="encoding", message=said, span=span)) from None

@@ -1,0 +1,86 @@
+"""Tables that need one key of several, and values that would mean something else elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpctrain.model.run import RunSpec
+from hpctrain.runfile.rules import RUN_CHECKS
+from hpctrain.runfile.strict import Strict
+
+
+def messages(**tables: Any) -> list[str]:
+    _, faults = Strict(RUN_CHECKS)({"name": "x", "cluster": "y", **tables}, RunSpec)
+    return [fault.problem(None).message for fault in faults]
+
+
+@pytest.mark.parametrize(
+    "asset",
+    [
+        {"hub": "meta-llama/Meta-Llama-3-8B", "revision": "main", "files": ["*.json"]},
+        {"hub": "gpt2"},
+        {"url": "https://x/y", "sha256": "0"},
+        {"git": "git@host:x.git", "rev": "main"},
+        {"path": "a b/'c'.jsonl"},
+        {"command": ["python", "make.py"], "inputs": ["make.py"]},
+    ],
+)
+def test_right_assets(asset: dict[str, Any]) -> None:
+    assert messages(assets={"model": asset}) == []
+
+
+@pytest.mark.parametrize(
+    ("asset", "message"),
+    [
+        ({}, "hub, url, git, path, command or use is missing"),
+        ({"hub": "a/b", "url": "https://x"}, "hub and url are given; keep one of them"),
+        ({"hub": "../b"}, 'hub is "../b"; org/name is needed'),
+        ({"hub": "a/$(id)"}, 'hub is "a/$(id)"; org/name is needed'),
+        ({"hub": "--help"}, 'hub is "--help"; org/name is needed'),
+        ({"url": "file:///etc/passwd"}, 'url is "file:///etc/passwd"; http:// or https:// is needed'),
+        ({"git": "-x"}, 'git is "-x", which looks like an option of a command'),
+        ({"path": "x", "rev": "1"}, "rev says nothing without git"),
+        ({"git": "x", "revision": "1"}, "revision says nothing without hub"),
+        ({"hub": "a/b", "sha256": "1"}, "sha256 says nothing without url or path"),
+        ({"path": "x", "inputs": ["y"]}, "inputs says nothing without command"),
+    ],
+)
+def test_wrong_assets(asset: dict[str, Any], message: str) -> None:
+    assert messages(assets={"model": asset}) == [message]
+
+
+@pytest.mark.parametrize(
+    ("package", "message"),
+    [
+        ({}, "requirement, path or git is missing"),
+        ({"path": "x", "git": "y"}, "path and git are given; keep one of them"),
+        ({"path": "x", "rev": "1"}, "rev says nothing without git"),
+        (
+            {"requirement": "--index-url=x"},
+            'requirement is "--index-url=x"; a package such as "trl==0.23.1" is needed',
+        ),
+        ("git+https://x", 'packages[0] is "git+https://x"; a package such as "trl==0.23.1" is needed'),
+        ("trl 1", 'packages[0] is "trl 1"; a package such as "trl==0.23.1" is needed'),
+    ],
+)
+def test_wrong_packages(package: Any, message: str) -> None:
+    assert messages(environment={"packages": [package]}) == [message]
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"code": {}}, "git or path is missing"),
+        ({"code": {"git": "x", "path": "y"}}, "git and path are given; keep one of them"),
+        ({"resources": {"nodes": 1, "gpus": 1}}, "nodes and gpus are given; keep one of them"),
+        ({"env": {"A=B": "x"}}, '"A=B" is not the name of an environment variable'),
+        ({"train": {"use": "$(id)"}}, '"$(id)" is not a name'),
+        ({"environment": {"use": "../x"}}, '"../x" is not a name'),
+        ({"secrets": ["../x"]}, '"../x" is not a name'),
+        ({"assets": {"a" * 65: {"hub": "x"}}}, f'"{"a" * 65}" is not a name'),
+    ],
+)
+def test_other_tables(tables: dict[str, Any], message: str) -> None:
+    assert messages(**tables) == [message]

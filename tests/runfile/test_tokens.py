@@ -1,0 +1,60 @@
+"""A token in `[env]` is refused when the file is loaded, and is not shown by the refusal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from hpctrain.errors import ConfigError
+from hpctrain.runfile.rules import RUN_CHECKS
+from hpctrain.ui.problem import problem_json, problem_lines
+from hpctrain.ui.term import Term
+from tests.runfile.conftest import Project
+
+HEX = "0123456789abcdef0123456789abcdef01234567"
+CHECK = RUN_CHECKS[next(key for key in RUN_CHECKS if isinstance(key, tuple) and key[1] == "env")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("HF_TOKEN", "anything", 'secrets = ["huggingface"]'),
+        ("X", "hf_" + "a" * 20, 'secrets = ["huggingface"]'),
+        ("WANDB_API_KEY", "x", 'secrets = ["wandb"]'),
+        ("WANDB_KEY", HEX, 'secrets = ["wandb"]'),
+        ("my_password", "x", 'secrets = ["my_password"]'),
+        ("CLIENT_SECRET", "x", 'secrets = ["client_secret"]'),
+        ("https_proxy", "http://me:word@proxy:8080", 'secrets = ["https_proxy"]'),
+    ],
+)
+def test_a_token_is_refused(name: str, value: str, hint: str) -> None:
+    (fault,) = CHECK({name: value})
+    assert (fault.code, fault.hint) == ("secret-in-env", hint)
+    assert value not in fault.message.replace(name, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("TOKENIZERS_PARALLELISM", "false"), ("HF_TOKEN_PATH", "/x"), ("HF_TOKEN", ""), ("COMMIT", HEX)],
+)
+def test_what_is_no_token_is_not(name: str, value: str) -> None:
+    assert list(CHECK({name: value})) == []
+
+
+@pytest.mark.parametrize("how", ["table", "inline", "set"])
+def test_its_value_is_never_shown(project: Project, how: str) -> None:
+    token = "hf_" + "Zq9" * 8
+    sets = [f"env.MY_TOKEN={token}"] if how == "set" else []
+    if how == "table":
+        project.replace("[env]\n", f'[env]\nMY_TOKEN = "{token}"\n')
+    if how == "inline":
+        project.replace('[env]\nWANDB_MODE = "offline"\n', "")
+        project.replace("[environment]", f'[on.frontier]\nenv = {{ MY_TOKEN = "{token}" }}\n\n[environment]')
+    with pytest.raises(ConfigError) as caught:
+        project.load(*sets)
+    problems = caught.value.problems
+    assert "secret-in-env" in [p.code for p in problems]
+    shown = "\n".join(problem_lines(problems, Term.of(io.StringIO(), {})))
+    assert "Zq9" not in shown + repr([problem_json(p) for p in problems]) + str(caught.value)
+    assert "MY_TOKEN" in shown
