@@ -1,0 +1,106 @@
+"""What else a plan can explain: the launch, queues, modules, and variables that are not set here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hpctrain.model.cluster import NetVar, Queue
+from hpctrain.model.plan import Plan, PlannedStep
+from hpctrain.plan.words import said
+
+LAUNCH, STARTUP = "launch", "startup"
+
+
+def about(plan: Plan, what: str) -> Iterator[dict[str, Any]]:
+    """Every entry about `what`: a title and labelled rows."""
+    for step in plan.steps:
+        if what == LAUNCH and step.step.trains:
+            yield _entry(f"launch of step {step.name}", _launch(step))
+        if what == STARTUP and step.step.trains:
+            yield _startup(plan, step)
+        if what in (step.queue, "queue") and step.queue:
+            yield _queue(plan, step)
+        for module in step.around.modules:
+            if what == module.name:
+                action = "before the step" if module.action == "load" else f"action {module.action}"
+                yield _entry(f"module {module.name}", [("step", step.name), ("when", action)])
+        if any(said(word) == what for word in _started(plan, step)):
+            yield _entry(what, [("step", step.name), ("part of", "launch"), ("by", step.step.launch.source)])
+    for row in (*plan.cluster.var, *plan.cluster.network.var):
+        if row.name == what:
+            yield _entry(f"{what}   not set here", list(_absent(plan, row)))
+
+
+def known(plan: Plan) -> Iterator[str]:
+    """The names that `about` answers."""
+    yield from (LAUNCH, STARTUP)
+    yield from (row.name for row in (*plan.cluster.var, *plan.cluster.network.var))
+    for step in plan.steps:
+        yield from (m.name for m in step.around.modules if m.name)
+        yield from (said(word) for word in _started(plan, step))
+        if step.queue:
+            yield step.queue
+
+
+def _started(plan: Plan, step: PlannedStep) -> tuple[Any, ...]:
+    """The words around the start of the ranks that plugins brought."""
+    return (*step.step.launch.prefix, *step.around.starter.get(plan.cluster.scheduler, ()))
+
+
+def _entry(title: str, rows: list[tuple[str, str]]) -> dict[str, Any]:
+    return {"kind": "about", "name": title, "rows": [list(row) for row in rows]}
+
+
+def _launch(step: PlannedStep) -> list[tuple[str, str]]:
+    launch = step.step.launch
+    return [
+        ("ranks", f"{launch.world}, {launch.ranks.value}, on {launch.nodes} nodes"),
+        ("each node", f"{launch.gpus_per_node} GPUs, memory {launch.memory_gb or 'as the site gives'}"),
+        ("each rank", f"{launch.cpus_per_rank} cores, sees {launch.visible} of the GPUs"),
+        ("binding", launch.bind or "-"),
+        ("prefix", " ".join(map(said, launch.prefix)) or "-"),
+        ("by", launch.source),
+    ]
+
+
+def _startup(plan: Plan, step: PlannedStep) -> dict[str, Any]:
+    from hpctrain.plan import startup
+
+    disk = any(storage.node_local for storage in plan.cluster.storage.values())
+    return startup.entry(step.step.launch.nodes, _processes(step), node_disk=disk)
+
+
+def _processes(step: PlannedStep) -> int:
+    """Python processes of a node: one a GPU, whoever starts them."""
+    launch = step.step.launch
+    return max(1, launch.gpus_per_node, launch.ranks_per_node)
+
+
+def _queue(plan: Plan, step: PlannedStep) -> dict[str, Any]:
+    row = plan.cluster.queue_named(step.queue)
+    rows = [("step", step.name)]
+    if row is not None:
+        source = plan.cluster.source_of(row.source)
+        rows += [("nodes", _nodes(row)), ("longest", row.max_time.short if row.max_time else "no limit")]
+        rows.append(("asks", " ".join(row.ask.get(plan.cluster.scheduler, ())) or "-"))
+        rows += [("note", row.note)] if row.note else []
+        rows += [("fact", f"{source.title}, {source.checked}")] if source else []
+    rows.append(("change", "[resources] queue in the run file, or nodes and time"))
+    return _entry(f"queue {step.queue}", rows)
+
+
+def _nodes(row: Queue) -> str:
+    return f"{row.min_nodes} to {row.max_nodes}" if row.max_nodes else f"{row.min_nodes} or more"
+
+
+def _absent(plan: Plan, row: NetVar) -> Iterator[tuple[str, str]]:
+    train = plan.step_named("train")
+    source = plan.cluster.source_of(row.source)
+    when = {"many": "several nodes", "one": "one node", "all": "every training step"}[row.nodes]
+    here = f"this run trains on {train.step.launch.nodes}" if train else "this run does not train"
+    yield "because", f"it is for {when}; {here}"
+    yield "value", row.value
+    yield "why", row.why
+    if source is not None:
+        yield "fact", f"{source.title}, {source.checked}"

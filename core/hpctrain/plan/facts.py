@@ -1,0 +1,113 @@
+"""What the cluster's facts alone put around a step: place, modules, network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from hpctrain.model.cluster import Cluster, NetVar, Network, Place
+from hpctrain.model.layer import At, Bind, EnvVar, How, Layer, Module
+from hpctrain.model.run import RunSpec
+from hpctrain.model.step import Need, Step
+from hpctrain.model.words import Cmd, Secret, template
+
+TOKENS = {"huggingface": "HF_TOKEN", "wandb": "WANDB_API_KEY"}
+"""Where tools look for a token; another secret's variable is its own name in capitals."""
+OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
+QUIET = {
+    "PYTHONUNBUFFERED": ("1", "a line of log is seen when it is written"),
+    "NO_COLOR": ("1", "logs hold no escape codes"),
+    "TQDM_MININTERVAL": ("30", "a bar in a log is one line every 30 s"),
+}
+
+
+def core_layer(step: Step) -> Layer:
+    """What every task gets, unless somebody else decides."""
+    env = [
+        EnvVar(name=name, value=value, how=How.DEFAULT, why=why, source="core")
+        for name, (value, why) in QUIET.items()
+    ]
+    if step.inside and Need.NETWORK not in step.needs:
+        why = "steps inside the environment work from what was fetched before"
+        env += [EnvVar(name=name, value="1", why=why, source="core") for name in OFFLINE]
+    return Layer(env=tuple(env), source="core")
+
+
+def secrets_layer(run: RunSpec) -> Layer:
+    """The run's tokens in the variables where programs look for them, in the training step alone."""
+    env = (
+        EnvVar(
+            name=TOKENS.get(name) or re.sub(r"\W", "_", name).upper(),
+            value=Secret(name),
+            why=f"the run file names the secret {name}",
+            source="core",
+        )
+        for name in run.secrets
+    )
+    return Layer(env=tuple(env), source="core")
+
+
+def place_layer(place: Place) -> Layer:
+    """The place's variables (a proxy) and its scheduler words."""
+    env = tuple(
+        EnvVar(
+            name=n,
+            value=template(v),
+            why=place.why or f"{place.name} needs it",
+            source=place.name,
+            fact=place.source,
+        )
+        for n, v in place.env.items()
+    )
+    return Layer(env=env, ask=dict(place.ask), source=place.name)
+
+
+def cluster_layer(cluster: Cluster, step: Step) -> Layer:
+    """The modules of the site: those for building, or those for running."""
+    if cluster.modules is None or Need.TARGET not in step.needs:
+        return Layer()
+    names = cluster.modules.run if step.trains else cluster.modules.build
+    return Layer(modules=tuple(map(Module.parse, names)), source=cluster.name)
+
+
+def network_layer(cluster: Cluster, step: Step, inside: str) -> Layer:
+    """The cluster's variables and its network table, for this number of nodes and this technology of the
+    environment: for training alone."""
+    if not step.trains:
+        return Layer()
+    many = step.launch.nodes > 1
+    when = ("all", "many" if many else "one")
+    return Layer(
+        env=(
+            *_rows(cluster.var, cluster.name, when, inside),
+            *_rows(cluster.network.var, f"{cluster.name} network", when, inside),
+        ),
+        modules=tuple(map(Module.parse, cluster.network.modules)) if many else (),
+        binds=tuple(map(Bind.parse, cluster.network.binds)) if many else (),
+        ask=dict(cluster.network.ask) if many else {},
+        job=(_fabric(cluster.network),)
+        if step.launch.world > 1 and many and cluster.network.proof and cluster.network.refuse
+        else (),
+        source=f"{cluster.name} network",
+    )
+
+
+def _fabric(network: Network) -> Cmd:
+    """NCCL falls back to TCP without a word but one line of log: a bash function of the job reads it."""
+    return Cmd.of("hpc_fabric", network.proof, network.refuse)
+
+
+def _rows(rows: Iterable[NetVar], source: str, when: Iterable[str], inside: str) -> Iterator[EnvVar]:
+    return (_variable(row, source) for row in rows if row.nodes in when and inside not in row.unless)
+
+
+def _variable(row: NetVar, source: str) -> EnvVar:
+    return EnvVar(
+        name=row.name,
+        value=template(row.value),
+        how=How(row.how),
+        at=At(row.at),
+        why=row.why,
+        source=source,
+        fact=row.source,
+    )

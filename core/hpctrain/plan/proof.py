@@ -1,0 +1,30 @@
+"""Where training has no network: a step that proves, before anything is queued, that it needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.step import After, Need, Step
+from hpctrain.model.words import Cmd, Join, Var
+from hpctrain.plan.place import fits
+
+PROOF = "offline"
+
+
+def proof(data: Iterable[Step], train: Step, cluster: Cluster) -> Step | None:
+    """A step behind those that fetch; None where training has the network, or nothing is fetched."""
+    # Behind a job it would be a job too: it is here to spare the queue.
+    at_once = (s for s in data if Need.NETWORK in s.needs and not s.after)
+    brought = [(s, s.makes) for s in at_once if s.makes is not None]
+    place = next((p for p in cluster.place if fits(train, p)), None)
+    if not brought or place is None or Need.NETWORK in place.provides:
+        return None
+    words = [Join(f"{s.name}={made.inputs.get('kind', 'file')}:", made.loc) for s, made in brought]
+    return Step(
+        name=PROOF,
+        commands=(Cmd.of(Var("HPC_PYTHON"), "-m", "hpctrain_job.staged", *words),),
+        after=tuple(After(step.name) for step, _ in brought),
+        minutes=5,
+        source="core",
+    )
