@@ -1,0 +1,119 @@
+# What every job script shares; sourced by steps/*/job.sh, which starts in the run directory.
+# shellcheck shell=bash
+
+hpc_module() {  # module files read unset variables and may return non-zero without failing
+  if ! type module >/dev/null 2>&1; then
+    set +eu
+    # shellcheck disable=SC1091
+    . /etc/profile
+    set -eu
+  fi
+  set +u
+  if ! module "$@"; then
+    echo "hpctrain: module $* failed" >&2
+    set -u
+    return 1
+  fi
+  set -u
+}
+
+hpc_port() {  # the same on every node, another one after a requeue, below the ephemeral range
+  local sum
+  sum=$(printf '%s' "$HPC_JOB.$HPC_ATTEMPT.$HPC_STEP" | cksum)
+  echo $((12000 + ${sum%% *} % 19000))
+}
+
+hpc_json() {  # a string as JSON; the paths we write hold no control characters
+  local text=${1//\\/\\\\}
+  printf '"%s"' "${text//\"/\\\"}"
+}
+
+hpc_record() {  # the last attempt's end, complete or not there
+  local code=$1 file=steps/$HPC_STEP/exit
+  printf '{"v":1,"job":"%s","attempt":%s,"code":%s,"signal":"%s","at":"%s"}\n' \
+    "$HPC_JOB" "$HPC_ATTEMPT" "$code" "$hpc_signal" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$file.$$"
+  mv -f "$file.$$" "$file"
+}
+
+hpc_end() {
+  local code=$?
+  trap - EXIT
+  [[ -z ${hpc_tail:-} ]] || kill "$hpc_tail" 2>/dev/null || true
+  [[ -z ${WORK:-} ]] || hpc_abandon || true
+  # a job that was signalled may be queued again under its id, and then needs its tokens
+  [[ -z ${HPC_SECRETS:-} || -n $hpc_signal ]] || rm -rf -- "$HPC_SECRETS"
+  # queued again it would take the same slow network: no signal, and the code of a setting that is wrong
+  if [[ -e steps/$HPC_STEP/fabric && $(<"steps/$HPC_STEP/fabric") == refused:* ]]; then
+    code=78 hpc_signal=
+  fi
+  [[ $code != 0 ]] || : >"steps/$HPC_STEP/finished"
+  hpc_record "$code"
+  exit "$code"
+}
+
+hpc_forward() {  # bash runs a trap only between commands, so the ranks run beside us and we wait
+  hpc_signal=$1
+  [[ -z ${hpc_child:-} ]] || kill -s "$1" "$hpc_child" 2>/dev/null || true
+}
+
+hpc_start() {  # the scheduler's starter, again where `hpc_again` says that nothing began
+  local code=0
+  rm -f "steps/$HPC_STEP/began"
+  hpc_wait "$@" || code=$?
+  while ((code)) && hpc_again "$code" && [[ -z $hpc_signal ]]; do
+    code=0
+    hpc_wait "$@" || code=$?
+  done
+  return "$code"
+}
+
+type hpc_again >/dev/null 2>&1 || hpc_again() { return 1; }
+
+hpc_wait() {
+  local code=0
+  "$@" &
+  hpc_child=$!
+  while :; do
+    code=0
+    wait "$hpc_child" || code=$?
+    kill -0 "$hpc_child" 2>/dev/null || break
+  done
+  # a trapped signal may have hidden the child's own code: bash remembers it
+  if ((code > 128)); then
+    code=0
+    wait "$hpc_child" 2>/dev/null || code=$?
+  fi
+  return "$code"
+}
+
+hpc_fabric() {  # beside the ranks: which network NCCL took, by rank 0's log; a slow one ends the job
+  local proof=$1 refuse=$2 log=logs/$HPC_STEP.rank0.log file=steps/$HPC_STEP/fabric from seen
+  rm -f "$file"
+  from=$(($(stat -c %s -- "$log" 2>/dev/null || echo 0) + 1))
+  exec {seen}< <(exec tail -c "+$from" --pid=$$ -F -- "$log" 2>/dev/null)
+  hpc_tail=$!
+  {
+    # read ends with the first such line, and with the job: a pipe would wait until tail writes once more
+    IFS= read -r line < <(exec grep -aPm1 -- "$refuse|$proof" <&"$seen") || exit 0
+    if grep -qP -- "$refuse" <<<"$line"; then
+      echo "refused: $line" >"$file"
+      echo "hpctrain: stopped, the nodes do not talk over the fast network: $line" >&2
+      kill -s TERM $$
+    else
+      echo "proven: $line" >"$file"
+    fi
+  } &
+  exec {seen}<&-
+}
+
+hpc_signal=
+
+hpc_begin_job() {
+  export HPC_RUN=$PWD HPC_PORT
+  HPC_PORT=$(hpc_port)
+  mkdir -p logs
+  trap hpc_end EXIT
+  trap 'hpc_forward USR1' USR1
+  trap 'hpc_forward TERM' TERM
+  rm -f "steps/$HPC_STEP/exit"
+}

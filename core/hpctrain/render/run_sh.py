@@ -1,0 +1,91 @@
+"""run.sh: the whole run as one script that needs no hpctrain, only bash and the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from hpctrain.model.plan import Binding, Plan
+from hpctrain.model.words import Cmd, Secret, Var, words_in
+from hpctrain.render import shell
+from hpctrain.render.scripts import secret_place
+
+if TYPE_CHECKING:
+    from hpctrain.render.graph import Node
+
+HEAD = """\
+set -euo pipefail
+umask 077
+cd "$(dirname "${BASH_SOURCE[0]}")"
+export HPC_RUN=$PWD HPC_TAG
+mkdir -p logs
+
+here() {  # a step of this machine
+  echo "$1"
+  bash "steps/$1/job.sh" >>"logs/$1.log" 2>&1 || { tail -n 20 "logs/$1.log" >&2; exit 4; }
+}
+
+tag() {  # names a job before the scheduler is asked
+  HPC_TAG=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')
+}
+
+token() {  # puts a secret of this shell's where the step reads it
+  mkdir -p "${1%/*}"
+  printf '%s\\n' "$2" >"$1"
+}
+
+wait_for() {  # a job's own exit record, however long it queues
+  echo "waiting for $1"
+  until [[ -e steps/$1/exit ]]; do sleep "${HPC_POLL:-30}"; done
+  [[ -e steps/$1/finished ]] || { echo "step $1 ended badly: logs/$1.log" >&2; exit 8; }
+}
+"""
+
+
+def run_sh(plan: Plan, nodes: Sequence[Node], binding: Binding) -> str:
+    """The script: steps here one by one, jobs chained by their dependencies."""
+    title = shell.comment(f"{plan.run.name} on {plan.cluster.name}, plan {plan.digest[:8]}")
+    lines = ["#!/bin/bash", f"# {title}: bash run.sh", HEAD]
+    jobs = [node.name for node in nodes if not node.here]
+    for node in nodes:
+        lines += _tokens(node.name, plan, binding)
+        lines += _here(node, jobs) if node.submit is None else _job(node, node.submit, jobs, binding)
+    if jobs and nodes[-1].submit is not None:
+        lines += [f"[[ -z ${{HPC_WAIT:-}} ]] || wait_for {shell.quoted(nodes[-1].name)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _tokens(step: str, plan: Plan, binding: Binding) -> list[str]:
+    """The step's secrets, which whoever starts run.sh has in the same variables."""
+    planned = plan.step_named(step)
+    assert planned is not None, step
+    return [
+        f"token {shell.word(secret_place(plan, step, var.value), binding)} "
+        f'"${{{shell.name(var.name)}:?the run needs this token}}"'
+        for var in planned.around.env
+        if isinstance(var.value, Secret)
+    ]
+
+
+def _here(node: Node, jobs: Iterable[str]) -> list[str]:
+    behind = [a.step for a in node.after if a.step in jobs]
+    return [*(f"wait_for {shell.quoted(name)}" for name in behind), f"here {shell.quoted(node.name)}"]
+
+
+def _job(node: Node, submit: Cmd, jobs: Iterable[str], binding: Binding) -> list[str]:
+    edges = [(a.when.value, a.step) for a in node.after if a.step in jobs]
+    after = ",".join(f"after{when}:${{{_variable(step)}}}" for when, step in edges)
+    argv = tuple(w for w in submit.argv if edges or Var("HPC_AFTER") not in words_in(w))
+    name = _variable(node.name)
+    return [
+        "tag",
+        *([f'HPC_AFTER="{after}"'] if edges else []),
+        f"{name}=$({shell.words(argv, binding)})",
+        f"{name}=${{{name}%%;*}}",
+        f'echo {shell.quoted(node.name)} "job ${name}"',
+    ]
+
+
+def _variable(step: str) -> str:
+    """A shell variable for a step's job id; step names may hold what variables may not."""
+    return "job_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in step)

@@ -1,0 +1,206 @@
+"""The scripts of one step, the same for every scheduler but for what its Shape says.
+
+job.sh runs where the scheduler starts it, rank.sh once per rank outside the environment, task.sh
+inside of it. Nothing is nested in quotes: each script starts the next by its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from hpctrain.model.frozen import frozen
+from hpctrain.model.layer import At, EnvVar, File
+from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
+from hpctrain.render import files, shell
+
+STATE = "state"
+"""The role that holds secrets: private, never under a run directory."""
+
+
+@frozen(kw_only=True)
+class Shape:
+    """What a scheduler adds to the scripts that all schedulers share; `step_files` takes it."""
+
+    header: tuple[str, ...] = ()
+    """Lines under the shebang of job.sh: the scheduler's directives."""
+    job: tuple[str, ...]
+    """Lines of job.sh that export HPC_JOB, HPC_NODES, HPC_HEAD, HPC_GPUS and HPC_ATTEMPT."""
+    rank: tuple[str, ...]
+    """Lines of rank.sh that export HPC_RANK, HPC_LOCAL_RANK, HPC_NODE_RANK and HPC_WORLD."""
+    node: tuple[str, ...] = ()
+    """Lines of node.sh."""
+    start: tuple[Word, ...] = ()
+    """Words that start every rank, in front of `bash rank.sh`."""
+    start_nodes: tuple[Word, ...] = ()
+    """Words that start one process a node, in front of `bash node.sh`."""
+    files: Mapping[str, str] = attrs.field(factory=dict)
+    """More files of the step's folder."""
+
+
+def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
+    """Every file of a step, by its path in the run directory."""
+    folder = f"steps/{planned.name}"
+    found = {
+        f"{folder}/job.sh": job(planned, plan, binding, shape),
+        f"{folder}/rank.sh": rank(planned, binding, shape),
+        f"{folder}/task.sh": task(planned, binding),
+    }
+    if planned.around.node:
+        found[f"{folder}/node.sh"] = node(planned, binding, shape)
+    for file in _files(planned):
+        if not files.is_late(file, binding):
+            found[f"{folder}/{file.path}"] = files.text(file, binding)
+    return found | {f"{folder}/{path}": text for path, text in shape.files.items()}
+
+
+def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str:
+    """job.sh: prologue, modules, variables, ranks, publishing."""
+    around, step, folder = planned.around, planned.step, f"steps/{planned.name}"
+    about = shell.comment(f"step {step.name} of {plan.run.name} on {plan.cluster.name}")
+    lines = [
+        "#!/bin/bash",
+        *shape.header,
+        f"# {about}, plan {plan.digest[:8]}; starts in the run directory",
+        "set -euo pipefail",
+        "umask 077",
+        f"export HPC_STEP={shell.quoted(step.name)}",
+        f"[[ ! -e {folder}/finished ]] || {{ echo 'step {step.name} is finished'; exit 0; }}",
+        *shape.job,
+        ". code/publish.sh",
+        ". code/job.sh",
+        "hpc_begin_job",
+        *_outer(plan, binding, secrets=_uses_secrets(around.env)),
+        *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
+        *map(shell.module, around.modules),
+        *_variables(around.env, At.JOB, binding),
+        *_late_files(planned, folder, binding),
+        *(shell.line(value, binding) for value in around.job),
+    ]
+    if step.makes is not None:
+        link = shell.word(step.makes.loc, binding)
+        there = "hpc_sound" if step.makes.checked else "hpc_exists"
+        lines += [
+            *_shared(step.makes.role, plan),
+            f'if {there} {link}; then echo "exists: "{link}; exit 0; fi',
+            f"hpc_begin {link}",
+        ]
+    if around.node:
+        lines.append("hpc_start " + _start(shape.start_nodes, f"{folder}/node.sh", binding))
+    lines.append("hpc_start " + _start((*step.launch.prefix, *shape.start), f"{folder}/rank.sh", binding))
+    if step.makes is not None:
+        lines += [f"hpc_publish {shell.word(step.makes.loc, binding)}", "unset WORK"]
+    return _text(lines)
+
+
+def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
+    """node.sh: what must happen once on each node, outside the environment."""
+    return _text(
+        [
+            "#!/bin/bash",
+            "set -euo pipefail",
+            'cd "$HPC_RUN"',
+            *shape.node,
+            *_variables(planned.around.env, At.NODE, binding),
+            *(shell.line(value, binding) for value in planned.around.node),
+        ]
+    )
+
+
+def rank(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
+    """rank.sh: who this rank is, its log, and the way into the environment."""
+    step = planned.step
+    log = [f'exec >>"logs/{step.name}.rank$HPC_RANK.log" 2>&1'] if step.launch.world > 1 else []
+    wrap = shell.words((*step.launch.each, *planned.around.wrap), binding)
+    enter = f"{wrap} bash" if wrap else "bash"
+    return _text(
+        [
+            "#!/bin/bash",
+            "set -euo pipefail",
+            'cd "$HPC_RUN"',
+            *shape.rank,
+            *_variables(planned.around.env, At.NODE, binding),
+            *log,
+            f"exec {enter} steps/{step.name}/task.sh",
+        ]
+    )
+
+
+def task(planned: PlannedStep, binding: Binding) -> str:
+    """task.sh: the variables of the task, then the commands; the last one takes the shell's place
+    so that signals reach it."""
+    around, step = planned.around, planned.step
+    commands = [shell.line(value, binding) for value in step.commands]
+    if commands and isinstance(step.commands[-1], Cmd) and step.commands[-1].cwd is None:
+        commands[-1] = f"exec {commands[-1]}"
+    return _text(
+        [
+            "#!/bin/bash",
+            "set -euo pipefail",
+            'cd "$HPC_RUN"',
+            *_variables(around.env, At.TASK, binding),
+            'export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"',
+            *(shell.line(value, binding) for value in around.task),
+            *commands,
+        ]
+    )
+
+
+def _outer(plan: Plan, binding: Binding, *, secrets: bool) -> list[str]:
+    """The variables that core itself gives to every job."""
+    own: dict[str, Word] = {
+        "HPC_PYTHON": binding.python,
+        "HPC_CHECKPOINTS": Join(Loc("checkpoints", plan.run.name), Raw('/"${HPC_RUN##*/}"')),
+    }
+    if secrets:
+        own["HPC_SECRETS"] = _secrets(plan, Var("HPC_STEP"))
+    return [f"export {key}={shell.word(value, binding)}" for key, value in own.items()]
+
+
+def _secrets(plan: Plan, step: Word) -> Join:
+    """The folder of a step's tokens, by the name of the run's own folder."""
+    return Join(Loc(STATE, f"secrets/{plan.run.name}"), "-", Raw('"${HPC_RUN##*/}"'), "/", step)
+
+
+def secret_place(plan: Plan, step: str, secret: Secret) -> Join:
+    """The file of one token."""
+    return Join(_secrets(plan, step), "/", secret.name)
+
+
+def _shared(role: str, plan: Plan) -> list[str]:
+    """How the role's file system wants to be written to. A shared role's artefacts are readable by the
+    project, and used only from owners it trusts."""
+    storage = plan.cluster.storage.get(role)
+    if storage is None:
+        return []
+    said = {"HPC_STRIPE": storage.stripe}
+    if storage.share == "project":
+        said |= {"HPC_SHARE": "project", "HPC_OWNERS": " ".join(storage.owners)}
+    return [f"export {name}={shell.quoted(value)}" for name, value in said.items() if value]
+
+
+def _files(planned: PlannedStep) -> tuple[File, ...]:
+    return (*planned.around.files, *planned.step.files)
+
+
+def _late_files(planned: PlannedStep, folder: str, binding: Binding) -> list[str]:
+    late = (file for file in _files(planned) if files.is_late(file, binding))
+    return [line for file in late for line in files.written_by_job(f"{folder}/{file.path}", file, binding)]
+
+
+def _uses_secrets(env: Iterable[EnvVar]) -> bool:
+    return any(isinstance(var.value, Secret) for var in env)
+
+
+def _variables(env: Iterable[EnvVar], at: At, binding: Binding) -> list[str]:
+    return [shell.variable(var, binding) for var in env if var.at is at]
+
+
+def _start(starter: tuple[Word, ...], script: str, binding: Binding) -> str:
+    return f"{shell.words(starter, binding)} bash {script}".lstrip()
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"

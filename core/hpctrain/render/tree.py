@@ -1,0 +1,100 @@
+"""Every file of a run directory: pure, so that `submit`, `eject` and the tests see the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.model.frozen import frozen
+from hpctrain.model.job import JobFiles
+from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.model.step import Need, Step
+from hpctrain.model.words import Secret
+from hpctrain.plan.encode import encode
+from hpctrain.render.graph import Node, nodes_text
+from hpctrain.render.here import here_files
+from hpctrain.render.run_sh import run_sh
+from hpctrain.versions import RECORD
+
+Render = Callable[[PlannedStep, Plan, Binding], JobFiles]
+HELPERS = ("publish.sh", "job.sh")
+
+
+@frozen(kw_only=True)
+class Sources:
+    """What goes into the directory as it is: the run file, its lock, the code that travels."""
+
+    run_file: str
+    lock: str = ""
+    code: bytes = b""
+
+
+def tree(plan: Plan, binding: Binding, render: Render, sources: Sources) -> dict[str, str | bytes]:
+    """All files by their path in the run directory."""
+    found: dict[str, str | bytes] = {
+        "run.toml": sources.run_file,
+        "plan.json": plan_json(plan),
+        "code/job.zip": sources.code,
+        **{f"code/{name}": helper(name) for name in HELPERS},
+    }
+    if sources.lock:
+        found["run.lock.toml"] = sources.lock
+    nodes = []
+    for planned in plan.steps:
+        files, node = _step(planned, plan, binding, render)
+        found |= files
+        nodes.append(node)
+    found["graph.json"] = nodes_text(plan, nodes, binding)
+    found["run.sh"] = run_sh(plan, nodes, binding)
+    return found
+
+
+def plan_json(plan: Plan) -> str:
+    """The plan that this run keeps for its whole life; it is never planned again."""
+    said: Mapping[str, Any] = {
+        "schema": f"hpctrain/plan/{RECORD}",
+        "digest": plan.digest,
+        "plugins": list(plan.plugins),
+        "run": encode(plan.run),
+        "cluster": plan.cluster.name,
+        "pins": encode(plan.pins),
+        "steps": encode(plan.steps),
+        "train": encode(plan.train),
+        "peak_tflops": plan.cluster.hardware.peak_tflops,
+    }
+    return json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+
+
+def helper(name: str) -> str:
+    """A bash helper that ships with core."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _step(
+    planned: PlannedStep, plan: Plan, binding: Binding, render: Render
+) -> tuple[Mapping[str, str], Node]:
+    step = planned.step
+    node = Node(
+        name=step.name,
+        here=planned.here,
+        waits=planned.waits,
+        after=step.after,
+        makes=step.makes.loc if step.makes else None,
+        checked=bool(step.makes and step.makes.checked),
+        origin=_origin(step),
+        secrets=tuple(sorted({v.value.name for v in planned.around.env if isinstance(v.value, Secret)})),
+    )
+    if planned.here:
+        return here_files(planned, plan, binding), node
+    rendered = render(planned, plan, binding)
+    return rendered.files, attrs.evolve(node, submit=rendered.submit)
+
+
+def _origin(step: Step) -> str:
+    """Where the network brings an asset from: hub, url, git; nothing for all other steps."""
+    fetched = step.makes is not None and step.makes.role == "assets" and Need.NETWORK in step.needs
+    return step.makes.name if fetched and step.makes else ""
