@@ -1,0 +1,77 @@
+"""The parts of which layers are made, each with its weights and its work on one token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Attention, an MLP, experts or a state-space mixer; blocks and their numbers add up."""
+
+    linear: tuple[tuple[int, int], ...] = ()
+    """Linear layers that every token passes, as (in, out)."""
+    chosen: int = 0
+    """Weights that a token passes in the experts chosen for it, and in the router."""
+    stored: int = 0
+    """Weights beside `linear`: norms, biases, every expert."""
+    scores: int = 0
+    """Width of the attention scores: heads x head."""
+    scan: int = 0
+    """FLOPs of a training step's state-space scan, for one token."""
+
+    @property
+    def weights(self) -> int:
+        return sum(a * b for a, b in self.linear) + self.stored
+
+    @property
+    def passed(self) -> int:
+        return sum(a * b for a, b in self.linear) + self.chosen
+
+
+def attention(config: Config, *, bias: bool = False, head_norms: bool = False) -> Block:
+    """Queries, keys, values and output, with grouped keys and values."""
+    hidden, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+    kv_heads = int(config.get("num_key_value_heads") or heads)
+    head = int(config.get("head_dim") or hidden // heads)
+    q, kv = heads * head, kv_heads * head
+    return Block(
+        linear=((hidden, q), (hidden, kv), (hidden, kv), (q, hidden)),
+        stored=(q + 2 * kv if bias else 0) + (2 * head if head_norms else 0),
+        scores=q,
+    )
+
+
+def mlp(hidden: int, ffn: int, *, gated: bool = True) -> Block:
+    """Up and down, with a gate beside up where there is one."""
+    up = ((hidden, ffn),) * (2 if gated else 1)
+    return Block(linear=(*up, (ffn, hidden)))
+
+
+def experts(hidden: int, ffn: int, count: int, top: int, *, gated: bool = True) -> Block:
+    """Many small MLPs and the router that chooses among them."""
+    each, router = mlp(hidden, ffn, gated=gated).weights, hidden * count
+    return Block(chosen=top * each + router, stored=count * each + router)
+
+
+def mamba2(config: Config) -> Block:
+    """A Mamba-2 mixer: projections in and out, a short convolution, a scan."""
+    hidden, heads = int(config["hidden_size"]), int(config["mamba_num_heads"])
+    inner = heads * int(config["mamba_head_dim"])
+    state, groups = int(config["ssm_state_size"]), int(config["n_groups"])
+    mixed = inner + 2 * groups * state
+    kernel = int(config.get("conv_kernel", 4))
+    return Block(
+        linear=((hidden, inner + mixed + heads), (inner, hidden)),
+        stored=mixed * kernel + (mixed if config.get("use_conv_bias", True) else 0) + 3 * heads + inner,
+        scan=21 * inner * state,
+    )
+
+
+def norm(hidden: int, count: int = 1) -> Block:
+    """Norms in front of other blocks."""
+    return Block(stored=count * hidden)

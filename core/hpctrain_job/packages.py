@@ -1,0 +1,32 @@
+"""What a Python has: `python -m hpctrain_job.packages` prints its version, then `name==version`, sorted.
+
+Run inside a base image it makes the list that later resolutions keep to.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from importlib import metadata
+
+
+def rows() -> list[str]:
+    """One line a distribution; of two by one name the one that is imported."""
+    found: dict[str, str] = {}
+    for one in metadata.distributions():
+        name = one.metadata["Name"] if one.metadata else None
+        if name:
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), one.version)
+    return [f"{name}=={version}" for name, version in sorted(found.items())]
+
+
+def main() -> int:
+    """The command line of this module."""
+    print("# python", ".".join(map(str, sys.version_info[:2])), platform.machine())
+    print("\n".join(rows()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

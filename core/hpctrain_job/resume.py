@@ -1,0 +1,104 @@
+"""Which checkpoint to go on from: the newest that is complete and that its manifest confirms.
+
+A checkpoint's layout is data: a regular expression with a group `step` for the folder's name, and
+the file that is written last. The manifest is the one of published artefacts: a head, then size, digest and
+path of each file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MANIFEST = "MANIFEST"
+_HEAD = "# hpctrain manifest 1"
+_LINE = re.compile(r"(?P<size>\d+) (?P<digest>[0-9a-f]{64})  (?P<path>.+)")
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A complete checkpoint and the step after which it was taken."""
+
+    path: Path
+    step: int
+
+
+def complete(folder: Path, name: str, last: str) -> list[Checkpoint]:
+    """The complete checkpoints below `folder`, oldest first; `last` is the file written last."""
+    pattern = re.compile(name)
+    found = []
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        match = pattern.fullmatch(entry.name)
+        if match and entry.is_dir() and (not last or (entry / last).is_file()):
+            found.append(Checkpoint(entry, int(match["step"])))
+    return sorted(found, key=lambda checkpoint: checkpoint.step)
+
+
+def newest(folder: Path, name: str, last: str, say: Callable[[str], object] = print) -> Checkpoint | None:
+    """The newest complete checkpoint that its manifest confirms; `say` hears of those passed over."""
+    for checkpoint in reversed(complete(folder, name, last)):
+        fault = damage(checkpoint.path)
+        if not fault:
+            return checkpoint
+        say(f"{checkpoint.path} is passed over: {fault}")
+    return None
+
+
+def write_manifest(folder: Path) -> None:
+    """Write the manifest of everything below `folder`, visible only when it is whole."""
+    lines = [
+        f"{path.stat().st_size} {_digest(path)}  {path.relative_to(folder)}\n" for path in _files(folder)
+    ]
+    fresh = folder / f".{MANIFEST}.{os.getpid()}"
+    with fresh.open("w", encoding="utf-8") as file:
+        file.writelines([f"{_HEAD}\n", *lines])
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(folder / MANIFEST)
+
+
+def damage(folder: Path) -> str:
+    """What contradicts the manifest, or nothing; a folder without one has nothing to contradict."""
+    try:
+        lines = (folder / MANIFEST).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return ""
+    if lines[:1] != [_HEAD]:
+        return "its manifest is cut or of another version"
+    return next((fault for fault in (_fault(folder, line) for line in lines[1:]) if fault), "")
+
+
+def _fault(folder: Path, line: str) -> str:
+    """What contradicts one line of a manifest; the size is asked first because it costs nothing."""
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return "its manifest has a line that says nothing"
+    path = folder / match["path"]
+    if not path.is_file():
+        return f"{match['path']} is missing"
+    if path.stat().st_size != int(match["size"]):
+        return f"{match['path']} has {path.stat().st_size} bytes, not {match['size']}"
+    if _digest(path) != match["digest"]:
+        return f"{match['path']} is not what was written"
+    return ""
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.lstrip(".").startswith(MANIFEST)
+    )
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,234 @@
+"""Bring the source archive of a package without running any of it.
+
+`python -m hpctrain_job.sdist FOLDER NAME==VERSION[=SHA256] … [--index-url URL] [--find-links PLACE]`
+
+pip runs a package's own code to learn its metadata, even to download it; what is compiled against
+torch then fails on a computer without torch. Here the archive is looked up in the index by its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import configparser
+import contextlib
+import hashlib
+import html.parser
+import os
+import re
+import sys
+import tarfile
+import urllib.parse
+import urllib.request
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpctrain_job.web import Failed, Patience, Refused, WrongContent, get_text, transfer
+
+DEFAULT = "https://pypi.org/simple"
+ENDS = (".tar.gz", ".zip", ".tgz")
+_REQUIRES = re.compile(r"""^requires\s*=\s*(\[(?:[^\]"'#]|"[^"]*"|'[^']*'|#[^\n]*)*\])""", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where archives are looked for: indexes by their addresses, folders or pages of links."""
+
+    indexes: tuple[str, ...] = (DEFAULT,)
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """One archive: its file, its hash, what it is built with and what it needs when it runs."""
+
+    file: Path
+    sha256: str
+    build: tuple[str, ...]
+    requires: tuple[str, ...]
+
+
+class NotThere(Failed):
+    """No index has it."""
+
+    exit_code = 66
+
+
+def fetch(name: str, version: str, folder: Path, places: Places, patience: Patience | None = None) -> Found:
+    """The source archive of `name` at `version`, in `folder`."""
+    said: list[str] = []
+    others: list[str] = []
+    for page, links in _pages(name, places, patience or Patience(tries=4, longest=30), said):
+        for text, url in links:
+            found = _version(text, name)
+            if found == version:
+                file, digest = folder / text, urllib.parse.urldefrag(url).fragment
+                _bring(urllib.parse.urljoin(page, url), file, patience)
+                return read(file, digest.partition("sha256=")[2])
+            others += [found] if found else []
+    near = [v for v in others if v.startswith(version)] or others[-4:]
+    there = f"; there is {', '.join(near)}" if near else ""
+    raise NotThere(f"no index has the source of {name} {version}" + "".join(f"; {s}" for s in said) + there)
+
+
+def read(file: Path, expected: str = "") -> Found:
+    """What an archive says about itself; WrongContent when it is not the one that is meant."""
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    if expected and digest != expected:
+        file.unlink()
+        raise WrongContent(f"{file.name} has the hash {digest}, not {expected}")
+    texts = _texts(file)
+    return Found(
+        file, digest, build_needs(texts.get("pyproject.toml", "")), _needs(texts.get("PKG-INFO", ""))
+    )
+
+
+def build_needs(pyproject: str) -> tuple[str, ...]:
+    """`[build-system] requires` of a pyproject.toml, or what pip takes where there is none."""
+    table = re.split(r"^\[", pyproject.partition("[build-system]")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    match = _REQUIRES.search(table)
+    # A TOML list of strings is a Python list too, comments included; tomllib begins with 3.11.
+    return tuple(ast.literal_eval(match[1])) if match else ("setuptools", "wheel")
+
+
+def configured(environ: Mapping[str, str]) -> Places:
+    """The places of pip's own configuration: its files, then its variables.
+
+    Read here because the Python at hand may have no pip to ask.
+    """
+    rows: dict[str, str] = {}
+    for file in _files(environ):
+        said = configparser.RawConfigParser()
+        with contextlib.suppress(configparser.Error, OSError):
+            said.read(file, encoding="utf-8")
+        rows.update((k, v) for part in ("global", "download") if part in said for k, v in said[part].items())
+    rows.update((k[4:].lower().replace("_", "-"), v) for k, v in environ.items() if k.startswith("PIP_"))
+    links = tuple(rows.get("find-links", "").split())
+    if rows.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        return Places((), links)
+    return Places((rows.get("index-url", DEFAULT), *rows.get("extra-index-url", "").split()), links)
+
+
+def _files(environ: Mapping[str, str]) -> Iterator[Path]:
+    home = Path(environ.get("HOME", "/"))
+    yield Path("/etc/pip.conf")
+    yield home / ".pip/pip.conf"
+    yield Path(environ.get("XDG_CONFIG_HOME", str(home / ".config")), "pip/pip.conf")
+    if named := environ.get("PIP_CONFIG_FILE"):
+        yield Path(named)
+
+
+def _needs(metadata: str) -> tuple[str, ...]:
+    head = metadata.partition("\n\n")[0]
+    every = re.findall(r"^Requires-Dist:\s*(.+)$", head, re.MULTILINE)
+    return tuple(r.strip() for r in every if not re.search(r";.*\bextra\b", r))
+
+
+def _texts(file: Path) -> dict[str, str]:
+    """PKG-INFO and pyproject.toml at the top of the archive."""
+    wanted = ("PKG-INFO", "pyproject.toml")
+    if file.suffix == ".zip":
+        with zipfile.ZipFile(file) as archive:
+            named = {n.split("/")[1]: n for n in archive.namelist() if n.count("/") == 1}
+            return {w: archive.read(named[w]).decode("utf-8", "replace") for w in wanted if w in named}
+    found = {}
+    with tarfile.open(file) as tar:
+        for member in tar:
+            parts = member.name.removeprefix("./").split("/")
+            if len(parts) == 2 and parts[1] in wanted and (body := tar.extractfile(member)):
+                found[parts[1]] = body.read().decode("utf-8", "replace")
+    return found
+
+
+def _version(text: str, name: str) -> str:
+    """The version of an archive's file name, or nothing where it is another's, or a wheel."""
+    end = next((e for e in ENDS if text.endswith(e)), "")
+    stem, _, version = text.removesuffix(end).rpartition("-")
+    return version if end and _normal(stem) == _normal(name) else ""
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _pages(
+    name: str, places: Places, patience: Patience, said: list[str]
+) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    for place in places.links:
+        folder = Path(urllib.parse.urlparse(place).path if place.startswith("file:") else place)
+        if folder.is_dir():
+            yield "", [(p.name, p.as_uri()) for p in folder.iterdir()]
+        elif place.startswith("http"):
+            yield place, _links(get_text(place, patience=patience))
+    for index in places.indexes:
+        page = f"{index.rstrip('/')}/{_normal(name)}/"
+        try:
+            yield page, _links(_text(page, patience))
+        except (Failed, OSError) as error:
+            if not (isinstance(error, Refused) and error.status == 404):
+                said.append(str(error))
+
+
+def _text(page: str, patience: Patience) -> str:
+    if page.startswith("file:"):
+        return Path(urllib.request.url2pathname(urllib.parse.urlparse(page).path), "index.html").read_text()
+    return get_text(page, patience=patience)
+
+
+class _Anchors(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        href = dict(attrs).get("href") if tag == "a" else None
+        if href:
+            path = urllib.parse.urlparse(href).path
+            self.found.append((urllib.parse.unquote(path.rsplit("/", 1)[-1]), href))
+
+
+def _links(page: str) -> list[tuple[str, str]]:
+    reader = _Anchors()
+    reader.feed(page)
+    return reader.found
+
+
+def _bring(url: str, file: Path, patience: Patience | None) -> None:
+    url = urllib.parse.urldefrag(url).url
+    if url.startswith("file:"):
+        file.write_bytes(Path(urllib.request.url2pathname(urllib.parse.urlparse(url).path)).read_bytes())
+        return
+    part = file.with_name(file.name + ".part")
+    transfer(url, part, headers={}, patience=patience)
+    part.replace(file)
+    part.with_name(part.name + ".etag").unlink(missing_ok=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line of this module."""
+    parser = argparse.ArgumentParser(prog="hpctrain_job.sdist", description="fetch source archives")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("wanted", nargs="+", metavar="NAME==VERSION[=SHA256]")
+    parser.add_argument("--index-url", default="")
+    parser.add_argument("--find-links", action="append", default=[])
+    args = parser.parse_args(argv)
+    own = configured(os.environ)
+    indexes = (args.index_url,) if args.index_url else own.indexes
+    places = Places(indexes, (*args.find_links, *own.links))
+    for wanted in args.wanted:
+        name, version, *digest = re.split("==|=", wanted)
+        try:
+            (folder := args.folder / name).mkdir(parents=True, exist_ok=True)
+            found = fetch(name, version, folder, places)
+            read(found.file, *digest)
+        except Failed as error:
+            print(f"error: {error}", file=sys.stderr)
+            return error.exit_code
+        print(f"{found.file.name} sha256:{found.sha256}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
