@@ -1,0 +1,126 @@
+"""What is wrong with a plan on any cluster: limits, moving names, assets that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from hpctrain.defaults import limits, names
+from hpctrain.defaults.pins import repositories, snapshots
+from hpctrain.errors import Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.plan import Plan, Survey
+from hpctrain.model.run import RunSpec
+from hpctrain.model.words import Loc, locs_in
+from hpctrain.plan.proof import PROOF
+
+
+@hookimpl
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
+    """Everything that core can judge."""
+    return [
+        *limits.problems(plan),
+        *_account(run, cluster),
+        *_memory(run, cluster),
+        *_moving(plan),
+        *_unused(plan),
+        *_dirty(run),
+    ]
+
+
+@hookimpl
+def check_submit(plan: Plan, survey: Survey) -> list[Problem]:
+    """What the queues hold of this user, and of the project, already."""
+    return [*limits.crowded(plan, survey), *limits.capped(plan, survey)]
+
+
+def _account(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:
+    if cluster.policy.account == "required" and not run.resources.account:
+        # Not fatal: an account is personal, and a plan is not; submitting needs it.
+        yield Problem(
+            code="account",
+            message=f"{cluster.name} charges a project, and no account is given",
+            where="resources.account",
+            hint="hpctrain submit --account NAME      (or `account` in settings)",
+            fatal=False,
+        )
+
+
+def _memory(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:
+    asked, have = run.resources.memory_gb, cluster.hardware.memory_gb
+    if asked and have and asked > have:
+        yield Problem(
+            code="memory-limit",
+            message=f"{asked} GB are more than a node of {cluster.name} has",
+            where="resources.memory_gb",
+            hint=f"memory_gb = {int(have)}",
+        )
+
+
+def _moving(plan: Plan) -> Iterator[Problem]:
+    """Names that mean something else tomorrow: they are in the key, so they must be fixed first."""
+    kinds = {kind: {p.name for p in plan.pins if p.kind == kind} for kind in ("git", "hub", "platform")}
+    moving = [url for url, rev, _ in repositories(plan.run) if names.git(url, rev) not in kinds["git"]]
+    moving += [row[0] for name, row in snapshots(plan.run).items() if name not in kinds["hub"]]
+    moving += [a.url for a in plan.run.assets.values() if a.url and not a.sha256]
+    if plan.cluster.arch == names.NATIVE and not kinds["platform"]:
+        moving.append("this computer's architecture")
+    built = [s.step.makes for s in plan.steps if s.step.makes and s.step.makes.role in ("env", "images")]
+    asked = plan.run.environment
+    packages = asked.packages or asked.compile or asked.requirements
+    if packages and built and not any(made.pins for made in built):
+        moving.append("the environment's packages")
+    if moving:
+        unique = list(dict.fromkeys(moving))
+        yield Problem(
+            code="not-pinned",
+            message=f"not pinned: {', '.join(unique)}",
+            hint='hpctrain lock      (an address is pinned by sha256 = "…")',
+            fatal=False,
+        )
+
+
+def _unused(plan: Plan) -> Iterator[Problem]:
+    if plan.train is None:
+        return
+    makers = {s.name: s.step.makes.loc for s in plan.steps if s.step.makes}
+    using = [s.step.commands for s in plan.steps if s.name != PROOF]
+    read = set(_locs((plan.train, using)))
+    for name in plan.run.assets:
+        made = makers.get(name)
+        if made is not None and not any(_below(loc, made) for loc in read):
+            yield Problem(
+                code="unused-asset",
+                message=f"nothing reads the asset {name}",
+                where=f"assets.{name}",
+                fatal=False,
+            )
+
+
+def _locs(value: Any) -> list[Loc]:
+    """Every location inside a value, attrs classes and mappings opened."""
+    if attrs.has(type(value)) and not isinstance(value, Loc):
+        parts = [getattr(value, field.name) for field in attrs.fields(type(value))]
+        return locs_in(value) + [loc for part in parts for loc in _locs(part)]
+    if isinstance(value, dict):
+        return [loc for part in value.values() for loc in _locs(part)]
+    if isinstance(value, (tuple, list)):
+        return [loc for part in value for loc in _locs(part)]
+    return locs_in(value)
+
+
+def _below(loc: Loc, made: Loc) -> bool:
+    return loc.role == made.role and f"{loc.path}/".startswith(f"{made.path}/")
+
+
+def _dirty(run: RunSpec) -> Iterator[Problem]:
+    if run.code is not None and run.code.dirty:
+        yield Problem(
+            code="dirty-tree",
+            message=f"{run.code.path} has changes that no commit holds; the key names their content",
+            where="code.path",
+            fatal=False,
+        )

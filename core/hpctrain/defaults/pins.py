@@ -1,0 +1,96 @@
+"""Core's pins: branches become commits, revisions of the hub too, `native` becomes an architecture."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hpctrain.defaults import names
+from hpctrain.errors import ConfigError, NotReachable
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.run import RunSpec
+from hpctrain.model.step import Pin
+
+if TYPE_CHECKING:
+    from hpctrain.run.tools import Tools
+
+QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=20"}
+"""Git must not wait for a password that nobody can type."""
+
+
+@hookimpl
+def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
+    """Everything that core itself understands."""
+    found = [Pin(names.NATIVE, "platform", os.uname().machine)] if cluster.arch == names.NATIVE else []
+    wanted = {names.git(url, rev): (url, rev, where) for url, rev, where in repositories(run)}
+    for name, (url, rev, where) in wanted.items():
+        found.append(Pin(name, "git", _commit(url, rev, where, tools)))
+    for name, (repo, kind, revision, where) in snapshots(run).items():
+        found.append(Pin(name, "hub", _revision(repo, kind, revision, where, tools)))
+    return found
+
+
+def repositories(run: RunSpec) -> Iterator[tuple[str, str, str]]:
+    """Every repository whose revision moves: address, revision, key path."""
+    rows = [(a.git, a.rev, f"assets.{name}.git") for name, a in run.assets.items()]
+    rows += [(p.git, p.rev, "environment.packages") for p in run.environment.packages]
+    rows += [(p.git, p.rev, "environment.compile") for p in run.environment.compile]
+    if run.code:
+        rows.append((run.code.git, run.code.rev, "code.git"))
+    yield from (row for row in rows if row[0] and not names.is_commit(row[1]))
+
+
+def snapshots(run: RunSpec) -> dict[str, tuple[str, str, str, str]]:
+    """Every repository of the hub whose revision moves, by its pin's name."""
+    found = {}
+    for name, asset in run.assets.items():
+        if asset.hub and not names.is_commit(asset.revision):
+            kind = "dataset" if names.kind(name, asset) == "dataset" else "model"
+            revision = asset.revision or "main"
+            found[names.hub(asset.hub, kind, revision)] = (asset.hub, kind, revision, f"assets.{name}.hub")
+    return found
+
+
+def _commit(url: str, rev: str, where: str, tools: Tools) -> str:
+    ref = rev or "HEAD"
+    wanted = (ref, f"{ref}^{{}}") if rev else (ref,)
+    # The user's own agent, proxy and credentials count: it is the user's repository.
+    argv = ("git", "ls-remote", "--", url, *wanted)
+    done = tools.run(argv, env=QUIET, inherit=True, timeout=120, ok=range(256))
+    if done.code:
+        said = tuple(done.err.strip().splitlines()[-3:])
+        raise NotReachable.of("git", f"git cannot read {url}", where=where, notes=said)
+    rows: dict[str, str] = {}
+    for line in done.out.splitlines():
+        commit, name = line.split("\t", 1)
+        rows[name] = commit
+    # A tag object is not a commit: `^{}` names what it points to. Git prefers tags to branches.
+    for name in (f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", ref):
+        if name in rows:
+            return rows[name]
+    raise ConfigError.of(
+        "no-revision",
+        f"{url} has no branch or tag {ref}",
+        where=where,
+        hint="rev = the full 40 digits of a commit, a branch or a tag",
+    )
+
+
+def _revision(repo: str, kind: str, revision: str, where: str, tools: Tools) -> str:
+    from hpctrain_job import hub
+    from hpctrain_job.web import Failed, Patience, Refused
+
+    token = hub.token()
+    if token:
+        tools.hide(token)
+    found = hub.Repo(repo, kind, token=token)
+    try:
+        return found.listing(revision, patience=Patience(tries=4, longest=30)).commit
+    except Refused as error:
+        said = hub.explained(error, found)
+        code = "gated" if error.status in (401, 403) else "no-revision"
+        raise ConfigError.of(code, str(said), where=where) from None
+    except Failed as error:
+        raise NotReachable.of("hub", str(error), where=where, hint="HF_ENDPOINT names a mirror") from None

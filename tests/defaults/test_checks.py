@@ -1,0 +1,245 @@
+"""What core says about a plan, in the words people will read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from hpctrain.defaults import limits
+from hpctrain.defaults.limits import said
+from hpctrain.errors import Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster, Place, Queue
+from hpctrain.model.duration import Duration
+from hpctrain.model.job import JobState, State
+from hpctrain.model.plan import Survey
+from hpctrain.model.run import Asset, Code, Resources, RunSpec, TrainSpec
+from hpctrain.model.step import Need, Pin
+from hpctrain.model.train import Train
+from hpctrain.model.words import Word
+from tests.defaults.rig import cluster, plan
+
+HOURS = Duration.parse
+
+
+class Reads:
+    """A trainer that reads the assets it is named."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    @hookimpl
+    def train_command(self, assets: dict[str, Word]) -> Train:
+        return Train(argv=("train", *(assets[n] for n in self.names)))
+
+
+def site(*queues: Queue, **hardware: object) -> Cluster:
+    rows = queues or (
+        Queue(name="batch", source="doc", max_nodes=91, max_time=HOURS("2h")),
+        Queue(name="batch-large", source="doc", min_nodes=92, max_nodes=183, max_time=HOURS("6h")),
+        Queue(name="debug", source="doc", max_nodes=4, max_time=HOURS("30m"), auto=False),
+    )
+    places = (
+        Place(name="login", provides=(Need.NETWORK,), here=True, source="doc"),
+        Place(name="compute", provides=(Need.TARGET, Need.GPU), source="doc"),
+    )
+    facts = {"gpus_per_node": 8, "gpu_kind": "rocm", "nodes": 9000, "memory_gb": 512, **hardware}
+    return cluster(*places, arch="x86_64", queues=rows, **facts)
+
+
+def found(on: Cluster, *, assets: dict[str, Asset] | None = None, **resources: Any) -> dict[str, Problem]:
+    spec = RunSpec(
+        name="r",
+        cluster="toy",
+        resources=Resources(**{"time": HOURS("1h"), **resources}),
+        train=TrainSpec(use="x"),
+        assets=assets or {},
+    )
+    return {p.code: p for p in plan(spec, on, Reads()).problems}
+
+
+def test_a_run_within_the_limits_has_no_problem() -> None:
+    assert found(site(), nodes=2) == {}
+
+
+def test_the_time_limit_in_the_words_of_the_mock_up() -> None:
+    problem = found(site(), nodes=2, time=HOURS("3h"))["time-limit"]
+    assert problem.message == "3h is longer than toy allows for 2 nodes"
+    assert problem.where == "resources.time"
+    assert problem.notes == (
+        "batch, 1-91 nodes: 2h (The toy's page, checked 2026-11-20)",
+        "batch-large, 92-183 nodes: 6h (The toy's page, checked 2026-11-20)",
+    )
+    assert problem.hint == 'time = "2h"      (2 jobs of it: hpctrain continue after each)'
+    assert problem.fatal
+
+
+def test_one_node_more_may_take_longer() -> None:
+    assert "time-limit" not in found(site(), nodes=92, time=HOURS("6h"))
+    refused = found(site(), nodes=91, time=HOURS("6h"))["time-limit"]
+    assert refused.fatal
+    assert "(3 jobs of it: hpctrain continue after each)" in refused.hint
+
+
+def test_the_jobs_of_a_user_are_counted_in_their_queue() -> None:
+    row = Queue(name="q", source="doc", jobs_per_user=1, ask={"local": ("--qos=q",)})
+    made = plan(RunSpec(name="r", cluster="toy", train=TrainSpec(use="x")), site(row), Reads())
+    mine = JobState(id="7", state=State.QUEUED, asked=("--partition=p", "--qos=q"))
+    for jobs, refused in (((), False), ((mine,), True), ((attrs.evolve(mine, asked=()),), False),
+                          ((attrs.evolve(mine, state=State.DONE),), False)):  # fmt: skip
+        told = list(limits.crowded(made, Survey(there=True, jobs=jobs)))
+        assert [p.fatal for p in told] == [True] * refused
+        assert all("q takes 1 jobs of a user at a time; you have 1 there" in p.message for p in told)
+    weak = site(attrs.evolve(row, sure=False))
+    made = plan(RunSpec(name="r", cluster="toy", train=TrainSpec(use="x")), weak, Reads())
+    assert [p.fatal for p in limits.crowded(made, Survey(there=True, jobs=(mine,)))] == [False]
+
+
+def test_a_projects_cap_counts_the_jobs_of_all_its_users() -> None:
+    toy = site(Queue(name="q", source="doc"))
+    toy = attrs.evolve(toy, policy=attrs.evolve(toy.policy, max_gpus=64, max_nodes=6))
+    run = RunSpec(name="r", cluster="toy", resources=Resources(nodes=2), train=TrainSpec(use="x"))
+    made = plan(run, toy, Reads())
+    ada = JobState(id="1", state=State.RUNNING, user="ada", node_count=2, gpus=4)
+    bob = JobState(id="2", state=State.QUEUED, user="bob", node_count=1)
+    over = attrs.evolve(ada, state=State.DONE)
+    new = made.steps[-1].step.launch
+    each = toy.hardware.gpus_per_node
+    assert (new.nodes, new.gpus_per_node) == (2, each)
+
+    def told(*jobs: JobState) -> list[str]:
+        return [p.code for p in limits.capped(made, Survey(there=True, project=jobs))]
+
+    assert told() == told(over, over, over) == []
+    assert told(bob, bob, bob, bob) == []
+    (problem,) = limits.capped(made, Survey(there=True, project=(ada, ada, bob)))
+    assert problem.code == "node-limit"
+    assert problem.fatal
+    assert problem.message == "a project may hold 6 nodes on toy: 5 are held or queued, and the run adds 2"
+    assert problem.notes == ("jobs of ada (2), bob (1) (The toy's page, checked 2026-11-20)",)
+    assert problem.hint == "nodes = 1"
+    assert told(*[attrs.evolve(ada, gpus=64, node_count=0)]) == ["gpu-limit"]
+
+
+def test_a_queue_without_chains_offers_none() -> None:
+    row = Queue(name="q", source="doc", max_time=HOURS("1h"), forbids=("chain",))
+    assert found(site(row), time=HOURS("3h"))["time-limit"].hint == 'time = "1h"'
+
+
+def test_a_weak_source_only_warns() -> None:
+    row = Queue(name="q", source="doc", max_time=HOURS("1h"), sure=False)
+    assert not found(site(row), time=HOURS("3h"))["time-limit"].fatal
+
+
+def test_the_longer_row_is_taken_when_it_fits() -> None:
+    assert "time-limit" not in found(site(), nodes=100, time=HOURS("5h"))
+
+
+@pytest.mark.parametrize(
+    ("row", "asked", "code", "hint"),
+    [
+        ({"max_nodes": 4}, {"nodes": 5}, "node-limit", "nodes = 4"),
+        ({"max_gpus": 16}, {"nodes": 3}, "gpu-limit", "gpus = 16"),
+        ({"forbids": ("multi_node",)}, {"nodes": 2}, "queue-forbids", "nodes = 1"),
+        ({"max_node_minutes": 240}, {"nodes": 8}, "node-minutes", 'time = "30m"'),
+        ({}, {"nodes": 1, "time": None}, "no-time", '[resources]\ntime = "1h"'),
+        ({}, {"memory_gb": 600}, "memory-limit", "memory_gb = 512"),
+        ({}, {"nodes": 9001}, "node-limit", "nodes = 9000"),
+        ({}, {"queue": "depug"}, "unknown-queue", 'queue = "debug"'),
+    ],
+)
+def test_each_limit(row: dict[str, Any], asked: dict[str, Any], code: str, hint: str) -> None:
+    rows = (Queue(name="q", source="doc", **row), Queue(name="debug", source="doc", auto=False))
+    problem = found(site(*rows), **asked)[code]
+    assert (problem.hint, problem.fatal) == (hint, True)
+
+
+def test_a_named_queue_is_judged_by_its_own_limits() -> None:
+    assert found(site(), queue="debug", nodes=8, time=HOURS("20m"))["node-limit"].hint == "nodes = 4"
+
+
+@pytest.mark.parametrize(
+    ("row", "expect"),
+    [
+        ({"max_nodes": 1}, "q, 1 node: any time"),
+        ({"min_nodes": 2}, "q, 2 nodes or more: any time"),
+        ({"max_nodes": 4, "max_gpus": 8, "max_time": HOURS("1h")}, "q, 1-4 nodes: 1h, 8 GPUs"),
+        ({"max_nodes": 4, "forbids": ("chain",)}, "q, 1-4 nodes: any time, no chain"),
+    ],
+)
+def test_a_row_in_words(row: dict[str, Any], expect: str) -> None:
+    queue = Queue(name="q", source="doc", **row)
+    assert said(site(), queue) == f"{expect} (The toy's page, checked 2026-11-20)"
+
+
+def test_this_computer_takes_any_run_and_says_what_it_ignores() -> None:
+    problems = found(cluster(), nodes=4, queue="debug")
+    assert problems["one-node"].message == "toy is one computer; 1 node is used where 4 were asked for"
+    assert problems["no-queues"].message == "toy has no queues; debug means nothing here"
+    assert not any(p.fatal for p in problems.values())
+
+
+def test_an_account_is_asked_for_but_stops_no_plan() -> None:
+    on = site()
+    on = attrs.evolve(on, policy=attrs.evolve(on.policy, account="required"))
+    assert not found(on)["account"].fatal
+    assert "account" not in found(on, account="GEN150")
+
+
+def test_moving_names_are_named_once() -> None:
+    assets = {
+        "model": Asset(hub="org/m"),
+        "code": Asset(git="https://x/y"),
+        "again": Asset(git="https://x/y"),
+    }
+    problem = found(site(), assets=assets)["not-pinned"]
+    assert problem.message == "not pinned: https://x/y, org/m"
+    assert not problem.fatal
+
+
+def test_fixed_names_need_no_pin() -> None:
+    assets = {
+        "model": Asset(hub="org/m", revision="a" * 40),
+        "code": Asset(git="https://x/y", rev="b" * 40),
+        "data": Asset(url="https://x/z", sha256="c" * 64),
+    }
+    assert "not-pinned" not in found(site(), assets=assets)
+
+
+def test_pinned_names_are_pinned() -> None:
+    spec = RunSpec(name="r", cluster="toy", assets={"model": Asset(hub="org/m")})
+    pins = (Pin("org/m@main", "hub", "a" * 40), Pin("native", "platform", "x86_64"))
+    assert {p.code for p in plan(spec, cluster(), pins=pins).problems} == set()
+
+
+def test_an_asset_that_nothing_reads() -> None:
+    assets = {name: Asset(url=f"https://x/{name}", sha256="c" * 63 + name) for name in "ab"}
+    spec = RunSpec(
+        name="r",
+        cluster="toy",
+        assets=assets,
+        train=TrainSpec(use="x"),
+        resources=Resources(time=HOURS("1h")),
+    )
+    unused = [p.where for p in plan(spec, site(), Reads("a")).problems if p.code == "unused-asset"]
+    assert unused == ["assets.b"]
+
+
+def test_a_dirty_tree_is_named() -> None:
+    spec = RunSpec(name="r", cluster="toy", code=Code(path="src", sha256="a", dirty=True))
+    assert "src has changes" in {p.code: p for p in plan(spec, site()).problems}["dirty-tree"].message
+
+
+def test_the_key_that_was_said_is_named() -> None:
+    problem = found(site(nodes=1, gpus_per_node=0), gpus=4)["one-node"]
+    assert problem.message == "toy is one computer; 1 node is used where 4 GPUs were asked for"
+    assert problem.where == "resources.gpus"
+    problem = found(site(nodes=2), gpus=32)["node-limit"]
+    assert (problem.message, problem.hint) == ("32 GPUs, 4 nodes are more than toy has", "gpus = 16")
+
+
+def test_the_queue_is_named_when_the_user_named_it() -> None:
+    problem = found(site(), nodes=1, queue="debug")["time-limit"]
+    assert problem.message == "1h is longer than the queue debug of toy allows for 1 node"
