@@ -1,0 +1,99 @@
+"""`run.lock.toml`: the run file with its pins, one table per cluster; itself a run file.
+
+The text of the run file comes first, unchanged, so that the lock alone replays the run; then a table
+of pins for each cluster that was locked, with a hash of what was resolved. When the run file asks for
+something else later, the pins of that cluster are stale and say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hpctrain.errors import ConfigError
+from hpctrain.model.frozen import frozen
+from hpctrain.model.run import RunSpec
+from hpctrain.model.step import Pin
+from hpctrain.plan.encode import encode
+
+MARK = "# ---- pins, written by `hpctrain lock`; everything above is the run file ----"
+REBUILD = "rebuild"
+"""The kind of a pin that names no version: how often a package was asked to be built anew."""
+
+
+@frozen(kw_only=True)
+class Lock:
+    """The pins of one cluster, and whether they answer what the run asks now."""
+
+    pins: tuple[Pin, ...] = ()
+    found: bool = False
+    stale: bool = False
+
+
+def path_of(run_file: Path) -> Path:
+    """`run.toml` -> `run.lock.toml`; a lock is its own lock."""
+    name = run_file.name
+    return run_file if name.endswith(".lock.toml") else run_file.with_name(f"{run_file.stem}.lock.toml")
+
+
+def asked(run: RunSpec) -> str:
+    """A hash of all that pins are resolved from."""
+    said = encode([run.environment, run.assets, run.code, sorted(run.inputs.items())])
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def read(run_file: Path, cluster: str, run: RunSpec) -> Lock:
+    """The lock of this run on this cluster."""
+    table = _tables(path_of(run_file)).get(cluster)
+    if table is None:
+        return Lock()
+    try:
+        pins = tuple(_pin(key, value) for key, value in table.items() if key != "asked")
+    except ValueError as error:
+        raise ConfigError.of(
+            "lock-file", f"{path_of(run_file).name}: {error}", where=f"pins.{cluster}", hint="hpctrain lock"
+        ) from error
+    return Lock(pins=pins, found=True, stale=table.get("asked") != asked(run))
+
+
+def text(run_file: Path, pins: Mapping[str, tuple[str, Iterable[Pin]]]) -> str:
+    """The lock's text: the run file, then `pins` over those of other clusters that are there."""
+    tables = _tables(path_of(run_file))
+    for cluster, (what, found) in pins.items():
+        rows = {f"{p.kind}:{p.name}": p.value for p in found}
+        tables[cluster] = {"asked": what, **dict(sorted(rows.items()))}
+    body = run_file.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
+    lines = [body, "", MARK]
+    for cluster, table in sorted(tables.items()):
+        lines += ["", f"[pins.{json.dumps(cluster)}]"]
+        lines += [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def rebuilt(pins: Iterable[Pin], packages: Iterable[str]) -> tuple[Pin, ...]:
+    """The pins with one rebuild more of each package, which makes another key of what it is part of."""
+    kept = list(pins)
+    for package in packages:
+        last = next((p for p in kept if (p.kind, p.name) == (REBUILD, package)), None)
+        count = int(last.value) if last and last.value.isdigit() else 0
+        kept = [p for p in kept if p is not last] + [Pin(package, REBUILD, str(count + 1))]
+    return tuple(kept)
+
+
+def _tables(path: Path) -> dict[str, dict[str, Any]]:
+    from hpctrain.runfile.text import read_toml
+
+    if not path.is_file():
+        return {}
+    found = read_toml(path, path.name).data.get("pins", {})
+    return {name: dict(table) for name, table in found.items() if isinstance(table, Mapping)}
+
+
+def _pin(key: str, value: Any) -> Pin:
+    kind, colon, name = key.partition(":")
+    if not colon or not isinstance(value, str):
+        raise ValueError(f'a pin is "kind:name" = "value", not {key!r} = {value!r}')
+    return Pin(name, kind, value)

@@ -1,0 +1,132 @@
+"""Where the storage roles lie for this user: path templates of the facts become words."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping
+
+from hpctrain.errors import Problem, raise_fatal
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.plan import Binding
+from hpctrain.model.run import RunSpec
+from hpctrain.model.words import Join, Var, Word
+from hpctrain.run.here import is_here
+
+_PART = re.compile(r"\{(?P<field>user|account|uid|home)\}|\$\{(?P<variable>[A-Za-z_]\w*)\}", re.ASCII)
+
+_LATE = {"user": "USER", "account": "HPC_ACCOUNT", "uid": "UID", "home": "HOME"}
+"""The shell variable that stands for a field whose value is not known here."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][\w.-]{0,63}\Z", re.ASCII)
+
+
+def bind(
+    cluster: Cluster,
+    run: RunSpec,
+    environ: Mapping[str, str],
+    settings_roles: Mapping[str, str] | None = None,
+    *,
+    roles: Collection[str] | None = None,
+    here: bool | None = None,
+) -> Binding:
+    """Bind the roles of `cluster`; `settings_roles` are the user's own templates, which win.
+
+    On the cluster every root is an absolute path, except that a node's own storage may name a
+    variable that only a job has. Elsewhere what depends on the user stays a variable. With `roles`
+    only those are bound: what a run does not use cannot be wrong.
+    """
+    there = is_here(cluster) if here is None else here
+    own = dict(settings_roles or {})
+    account = run.resources.account
+    known = _known(account, environ if there else {})
+    problems = [_account(account)] if account and not _NAME.match(account) else []
+    roots: dict[str, Word] = {}
+    for role, template in {**{r: s.path for r, s in cluster.storage.items()}, **own}.items():
+        if roles is not None and role not in roles:
+            continue
+        facts = cluster.storage.get(role)
+        late = not there or (facts is not None and facts.node_local and role not in own)
+        parts = tuple(_parts(template, known, {} if late else environ))
+        roots[role] = _joined(parts)
+        problems += _wrong(role, template, parts, cluster.name, late)
+    raise_fatal(problems)
+    python = sys.executable if there else "python3"
+    return Binding(roots=roots, user=environ.get("USER", ""), account=account, python=python)
+
+
+def _account(account: str) -> Problem:
+    message = f"an account is one plain name, not {account!r}"
+    return Problem(code="account", message=message, where="resources.account")
+
+
+def _known(account: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The fields whose values are known: all of them on the cluster, the account anywhere."""
+    known = {"account": account}
+    if environ:
+        known |= {
+            "user": environ.get("USER") or environ.get("LOGNAME", ""),
+            "home": environ.get("HOME", ""),
+            "uid": str(os.getuid()),
+        }
+    return {field: value for field, value in known.items() if value}
+
+
+def _parts(template: str, known: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[str | Var]:
+    if template == "~" or template.startswith("~/"):
+        template = "{home}" + template[1:]
+    end = 0
+    for match in _PART.finditer(template):
+        yield template[end : match.start()]
+        end = match.end()
+        field, variable = match["field"], match["variable"]
+        value = known.get(field) if field else environ.get(variable)
+        yield value or Var(_LATE[field] if field else variable)
+    yield template[end:]
+
+
+def _joined(parts: tuple[str | Var, ...]) -> Word:
+    """The fewest words: neighbouring text is one word, and a path without variables is text."""
+    words: list[Word] = []
+    for part in parts:
+        last = words[-1] if words else None
+        if isinstance(part, str) and isinstance(last, str):
+            words[-1] = last + part
+        elif part:
+            words.append(part)
+    return words[0] if len(words) == 1 else Join(*words)
+
+
+def _wrong(
+    role: str, template: str, parts: tuple[str | Var, ...], cluster: str, late: bool
+) -> Iterator[Problem]:
+    where = f"cluster.{cluster}.{role}"
+    left = () if late else tuple(part.name for part in parts if isinstance(part, Var))
+    for name in left:
+        if name == "HPC_ACCOUNT":
+            yield Problem(
+                code="account",
+                message=f"no account given, and {role} of {cluster} lies in {template}",
+                where="resources.account",
+                hint="hpctrain submit RUN_FILE --account ACCOUNT      (or `account` in settings)",
+            )
+        else:
+            yield Problem(
+                code="role",
+                message=f"{role} of {cluster} lies in {template}, but ${name} is not set here",
+                where=where,
+                hint=f'[cluster.{cluster}] {role} = "/path"      (in settings)',
+            )
+    if not template.startswith(("/", "~", "{home}", "$")) or _hostile(parts):
+        yield Problem(
+            code="role",
+            message=f"{role} of {cluster} must be a plain absolute path, not {template!r}",
+            where=where,
+            hint=f'[cluster.{cluster}] {role} = "/path"      (in settings)',
+        )
+
+
+def _hostile(parts: tuple[str | Var, ...]) -> bool:
+    text = "".join(part for part in parts if isinstance(part, str))
+    return ".." in text.split("/") or not text.isprintable()

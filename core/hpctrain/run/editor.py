@@ -1,0 +1,63 @@
+"""The command line of Visual Studio Code for a tunnel: which archive, fixed by its content."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hpctrain.errors import ConfigError, NotReachable
+from hpctrain.model.run import Asset
+from hpctrain.run import files
+from hpctrain.run.registry import state_folder
+
+SERVICE = "https://update.code.visualstudio.com"
+"""Answers with the newest release for a platform, its address and its sha256; HPCTRAIN_VSCODE is a mirror."""
+PLATFORMS = {"x86_64": "cli-alpine-x64", "aarch64": "cli-alpine-arm64"}
+"""The statically linked program of each architecture: it runs on any distribution."""
+CODE = re.compile(r"https://\S*/login/device\b")
+DEVICE = re.compile(r"\b[A-Z0-9]{4}-[A-Z0-9]{4}\b")
+LINK = re.compile(r"https://\S+/tunnel/\S+")
+
+
+def archive(arch: str, environ: Mapping[str, str], *, anew: bool = False) -> Asset:
+    """The archive for compute nodes of `arch`: as fixed before, else today's, which is kept from then on."""
+    machine = os.uname().machine if arch == "native" else arch
+    if machine not in PLATFORMS:
+        raise ConfigError.of("no-editor", f"there is no editor for {machine}", hint="--cli URL --sha256 HEX")
+    kept = state_folder(environ) / f"editor-{machine}.json"
+    if kept.is_file() and not anew:
+        return _asset(json.loads(kept.read_text(encoding="utf-8")))
+    found = _asset(_newest(PLATFORMS[machine], environ))
+    files.make_folder(kept.parent)
+    files.write(kept, json.dumps({"url": found.url, "sha256hash": found.sha256}) + "\n")
+    return found
+
+
+def _newest(platform: str, environ: Mapping[str, str]) -> Any:
+    from hpctrain_job.web import Failed, Patience, get_json
+
+    service = environ.get("HPCTRAIN_VSCODE", SERVICE)
+    try:
+        return get_json(
+            f"{service}/api/update/{platform}/stable/latest", patience=Patience(tries=3, longest=20)
+        )
+    except Failed as error:
+        raise NotReachable.of(
+            "editor", f"the editor's release cannot be asked for: {error}", hint="--cli URL --sha256 HEX"
+        ) from None
+
+
+def _asset(said: Any) -> Asset:
+    url, sha256 = (str(said.get(key, "")) for key in ("url", "sha256hash"))
+    if not (url and re.fullmatch(r"[0-9a-f]{64}", sha256)):
+        raise NotReachable.of("editor", "the editor's release has no address with a sha256")
+    return Asset(url=url, sha256=sha256)
+
+
+def words(text: str) -> dict[str, str]:
+    """What a person needs of what the program said: where to log in, with which code, then the link."""
+    found = {"login": CODE.search(text), "code": DEVICE.search(text), "link": LINK.search(text)}
+    return {name: match.group().rstrip(".") for name, match in found.items() if match}

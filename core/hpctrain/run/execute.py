@@ -1,0 +1,64 @@
+"""Run one rendered step on this machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hpctrain.errors import NotReachable, StepFailed
+from hpctrain.run import files
+from hpctrain.run.directory import RunDirectory
+from hpctrain.run.here import host_name
+from hpctrain.run.tools import Tools, ending
+
+SHOWN = 20
+"""Lines of the log that a failure shows."""
+
+_TAIL_BYTES = 65536
+
+
+def run_step(
+    directory: RunDirectory,
+    step: str,
+    tools: Tools,
+    *,
+    env: Mapping[str, str],
+    on_line: Callable[[str], None] | None = None,
+) -> None:
+    """Start `steps/<step>/job.sh` in the run directory and wait for it, whatever it takes.
+
+    Events `step-started` and `step-ended` go to the record; `code` is null after an interrupt.
+    """
+    argv = ("bash", f"steps/{step}/job.sh")
+    if not (directory.step(step) / "job.sh").is_file():
+        raise NotReachable.of("no-step", f"{directory.title} has no script of a step {step!r}")
+    log = directory.log(step)
+    files.make_folder(log.parent)
+    record = directory.record
+    record.append("step-started", step=step, host=host_name(), pid=os.getpid())
+    began = time.monotonic()
+    code: int | None = None
+    try:
+        code = tools.stream(argv, cwd=directory.path, env=env, log=log, on_line=on_line)
+    finally:
+        record.append("step-ended", step=step, code=code, seconds=round(time.monotonic() - began, 3))
+    if code:
+        raise StepFailed.of(
+            "step-failed",
+            f"step {step} of {directory.title} {ending(code)}",
+            notes=(" ".join(argv), *map(tools.scrubbed, last_lines(log, SHOWN)), f"log: {log}"),
+            hint=f"less {log}",
+        )
+
+
+def last_lines(log: Path, count: int) -> tuple[str, ...]:
+    """The last lines of a log of any size; lines that were rewritten show their last state."""
+    with files.naming(log, "read"), log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    shown = (line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n"))
+    return tuple(deque((line for line in shown if line), maxlen=count))

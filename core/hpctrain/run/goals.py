@@ -1,0 +1,93 @@
+"""The goals of commands that work on a compute node: one command, or a job that is held for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.duration import Duration
+from hpctrain.model.layer import File, Layer
+from hpctrain.model.run import Asset, Resources, RunSpec
+from hpctrain.model.step import Need, Step
+from hpctrain.model.words import Cmd, Join, Loc, Raw
+from hpctrain.plan import queues
+from hpctrain.plan.goal import Assets, Goal
+from hpctrain.render.tree import helper
+
+TARGET = frozenset({Need.TARGET, Need.GPU})
+EXEC, SHELL, TUNNEL = "exec", "shell", "tunnel"
+EDITOR = "editor"
+"""The asset that a tunnel brings."""
+FOLDER = "runfile"
+"""The role of the run file's own folder."""
+
+
+def modest(asked: Resources, run: RunSpec, cluster: Cluster, time: Duration) -> Resources:
+    """What a command asks for: what was said, else one node with as few GPUs as a job here has, for
+    `time` or as long as the queue gives; never what the training asks for."""
+    nodes = asked.nodes or (queues.nodes(asked, cluster) if asked.gpus else 1)
+    usual = next((p.gpus for p in cluster.place if not p.here and p.gpus), 0)
+    least = min(usual, cluster.hardware.gpus_per_node)
+    said = asked.gpus is None and asked.nodes is None
+    longest = queues.choose(cluster, nodes, time, asked.queue)
+    if asked.time is None and longest and longest.max_time and longest.max_time < time:
+        time = longest.max_time
+    return Resources(
+        nodes=nodes,
+        gpus=asked.gpus or (least * nodes or None if said else None),
+        time=asked.time or time,
+        queue=asked.queue,
+        account=run.resources.account,
+        ask=run.resources.ask,
+    )
+
+
+def execute(argv: Sequence[str], resources: Resources, below: str = "") -> Goal:
+    """One command in the run's environment, in the folder `below` that of the run file."""
+    command = Cmd.of("env", Join("--chdir=", Loc(FOLDER, below)), *argv)
+
+    # A log of its own, so that what the scheduler says is not among what the command said.
+    apart = Layer(task=(Raw(f'exec >>"logs/{EXEC}.rank0.log" 2>&1'),), source="core")
+
+    def own(_: object) -> Step:
+        return Step(name=EXEC, commands=(command,), needs=TARGET, inside=True, layer=apart)
+
+    return Goal(name=EXEC, own=own, resources=resources)
+
+
+def shell(resources: Resources, title: str, below: str = "") -> Goal:
+    """A job that waits for a terminal, and what the terminal then finds."""
+    prompt = File(path="rc", body=(f"PS1='[{title}] \\w\\$ '\n",))
+    scripts = tuple(File(path=name, body=(helper(name),)) for name in ("attach.sh", "hold.sh"))
+    # What the job exported before its ranks: no secret, those are read in each task.
+    keep = Raw(f'export -p >"steps/{SHELL}/job.env"')
+    hold = Cmd.of("bash", f"steps/{SHELL}/hold.sh", Loc(FOLDER, below))
+
+    def own(_: object) -> Step:
+        return Step(
+            name=SHELL,
+            commands=(hold,),
+            needs=TARGET,
+            inside=True,
+            files=(prompt, *scripts),
+            layer=Layer(job=(keep,), source="core"),
+        )
+
+    return Goal(name=SHELL, own=own, resources=resources)
+
+
+def tunnel(resources: Resources, archive: Asset, title: str, below: str = "") -> Goal:
+    """A job that is an editor's server; the archive of its program is brought as any other asset."""
+    script = File(path="tunnel.sh", body=(helper("tunnel.sh"),))
+
+    def own(assets: Assets) -> Step:
+        start = Cmd.of("bash", f"steps/{TUNNEL}/tunnel.sh", assets[EDITOR], title[:20], Loc(FOLDER, below))
+        return Step(name=TUNNEL, commands=(start,), needs=TARGET, inside=True, files=(script,))
+
+    return Goal(
+        name=TUNNEL,
+        assets=lambda name: name == EDITOR,
+        brings={EDITOR: archive},
+        own=own,
+        resources=resources,
+    )

@@ -1,0 +1,71 @@
+"""Metrics that a trainer only prints, found in the log of rank 0 by the patterns of the plan."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hpctrain.model.train import Pattern
+from hpctrain.run.directory import RunDirectory
+
+TRAIN = "train"
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_NUMBER = re.compile(
+    r"(?P<digits>[-+]?[\d.]+(?:e[-+]?\d+)?|nan|[-+]?inf)(?P<size>[KMBTPE]?)\Z", re.IGNORECASE
+)
+_SIZES = {"": 1.0, **{letter: 1000.0 ** (n + 1) for n, letter in enumerate("KMBTPE")}}
+
+
+def printed(run: RunDirectory) -> list[dict[str, Any]]:
+    """Every row that the run's log shows, with columns of `metrics.jsonl`."""
+    train: Mapping[str, Any] = _plan(run).get("train") or {}
+    patterns = [Pattern(regex=p["regex"], scale=p["scale"]) for p in train.get("progress", ())]
+    return list(from_log(_log(run), patterns))
+
+
+def basis(run: RunDirectory) -> tuple[float, float]:
+    """What turns TFLOP/s into MFU and HFU: the peak of a GPU, and what recomputation multiplies."""
+    plan = _plan(run)
+    numbers: Mapping[str, Any] = (plan.get("train") or {}).get("numbers") or {}
+    return plan.get("peak_tflops") or 0.0, numbers.get("hardware") or 1.0
+
+
+def _plan(run: RunDirectory) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(run.plan.read_text(encoding="utf-8"))
+    return found
+
+
+def from_log(text: str, patterns: Iterable[Pattern]) -> Iterator[dict[str, Any]]:
+    """A row for each place of a log that a pattern fits, in the order of the patterns."""
+    plain = _ESCAPE.sub("", text)
+    for pattern in patterns:
+        for match in re.finditer(pattern.regex, plain):
+            row = {
+                name: found * pattern.scale.get(name, 1.0)
+                for name, said in match.groupdict().items()
+                if (found := number(said)) is not None
+            }
+            if "step" in row:
+                yield {**row, "step": int(row["step"])}
+
+
+def number(said: str | None) -> float | None:
+    """A number as logs print it: `53.3K` is 53300; None for what is none, and for NaN."""
+    match = _NUMBER.match(said.rstrip(",;")) if said else None
+    if match is None:
+        return None
+    try:
+        found = float(match["digits"]) * _SIZES[match["size"].upper()]
+    except ValueError:
+        return None
+    return found if found == found and abs(found) != float("inf") else None
+
+
+def _log(run: RunDirectory) -> str:
+    """The log of rank 0; where ranks share one, the job's."""
+    for path in (run.log(TRAIN, 0), run.log(TRAIN)):
+        if path.is_file():
+            return path.read_text(encoding="utf-8", errors="replace")
+    return ""

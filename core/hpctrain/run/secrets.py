@@ -1,0 +1,160 @@
+"""Tokens by reference: where each comes from, and the private file from which the task reads it.
+
+The value is in memory only between the two. It never stands in an argument, a script, a log, the
+record or an error; `repr` of a Token does not show it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import netrc
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError
+from hpctrain.model.frozen import frozen
+from hpctrain.run import files
+from hpctrain.run.directory import RunDirectory
+
+
+@frozen
+class Token:
+    """A secret with its name and the place it was read from ("file ~/.netrc")."""
+
+    name: str
+    value: str = attrs.field(repr=False)
+    place: str
+
+
+_WANDB_HOST = "api.wandb.ai"
+
+_VARIABLES = {
+    "huggingface": ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
+    "wandb": ("WANDB_API_KEY",),
+}
+
+
+def find(
+    name: str,
+    environ: Mapping[str, str],
+    *,
+    settings: Mapping[str, Any] | None = None,
+) -> Token | None:
+    """The token called `name`: from `[secrets]` of the settings, else where its tools keep it."""
+    if settings and name in settings:
+        return _from_settings(name, settings[name], environ)
+    for variable in _VARIABLES.get(name, ()):
+        if environ.get(variable, "").strip():
+            return _token(name, environ[variable], f"${variable}")
+    found = _kept(name, environ)
+    return next(found, None)
+
+
+def require(
+    names: Iterable[str], environ: Mapping[str, str], *, settings: Mapping[str, Any] | None = None
+) -> tuple[Token, ...]:
+    """All these tokens, or one error that names every missing one."""
+    tokens = {name: find(name, environ, settings=settings) for name in names}
+    missing = [name for name, token in tokens.items() if token is None]
+    if missing:
+        raise ConfigError.of(
+            "secret",
+            f"no token found for {', '.join(missing)}",
+            where="secrets",
+            hint=f'[secrets] {missing[0]} = {{ file = "~/.config/{missing[0]}-token" }}',
+            notes=("the table stands in your settings, never in the run file",),
+        )
+    return tuple(token for token in tokens.values() if token is not None)
+
+
+def folder(state: Path, run: RunDirectory) -> Path:
+    """Where the tokens of a run lie, one folder a step; the job's script computes the same path."""
+    return state / "secrets" / f"{run.name}-{run.path.name}"
+
+
+def place(tokens: Iterable[Token], state: Path, run: RunDirectory, step: str) -> Path:
+    """Write each token to a private file for one step and return their folder.
+
+    Never below the run directory: people copy and share those.
+    """
+    home = folder(state, run) / step
+    if home.resolve().is_relative_to(run.path.resolve()):
+        raise ConfigError.of("secret", f"{state} lies in the run directory; tokens must not")
+    files.make_folder(home)
+    for token in tokens:
+        files.write(home / token.name, token.value + "\n")
+    return home
+
+
+def remove(state: Path, run: RunDirectory) -> None:
+    """Delete every token of a run; it is no error when its jobs have done so already."""
+    home = folder(state, run)
+    with files.naming(home, "remove"), contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(home)
+
+
+def _from_settings(name: str, source: Any, environ: Mapping[str, str]) -> Token:
+    where = f"secrets.{name}"
+    if not isinstance(source, Mapping) or len(source) != 1 or not {*source} <= {"file", "env"}:
+        raise ConfigError.of(
+            "secret",
+            f"{where} must say where the token comes from",
+            where=where,
+            hint=f'{name} = {{ file = "~/.config/{name}-token" }}   or   {{ env = "NAME" }}',
+        )
+    if "env" in source:
+        return _token(name, environ.get(str(source["env"]), ""), f"${source['env']}")
+    path = _home_path(str(source["file"]), environ)
+    with files.naming(path, "read"):
+        return _token(name, path.read_text("utf-8", "replace"), str(path))
+
+
+def _kept(name: str, environ: Mapping[str, str]) -> Iterator[Token]:
+    if name == "huggingface":
+        for path in _hub_files(environ):
+            if path.is_file():
+                with files.naming(path, "read"):
+                    yield _token(name, path.read_text("utf-8", "replace"), str(path))
+    elif name == "wandb":
+        path = _home_path(environ.get("NETRC", "~/.netrc"), environ)
+        value = _netrc_password(path)
+        if value:
+            yield _token(name, value, str(path))
+
+
+def _hub_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    if environ.get("HF_TOKEN_PATH"):
+        yield _home_path(environ["HF_TOKEN_PATH"], environ)
+    if environ.get("HF_HOME"):
+        yield _home_path(environ["HF_HOME"], environ) / "token"
+    cache = environ.get("XDG_CACHE_HOME") or "~/.cache"
+    yield _home_path(cache, environ) / "huggingface" / "token"
+    yield _home_path("~/.huggingface/token", environ)
+
+
+def _netrc_password(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    try:
+        entry = netrc.netrc(path).authenticators(_WANDB_HOST)
+    except (netrc.NetrcParseError, OSError, UnicodeDecodeError):
+        # Its message quotes the file, so neither it nor its cause may be shown.
+        raise ConfigError.of("secret", f"{path} cannot be read as a netrc file") from None
+    return (entry[2] or "") if entry else ""
+
+
+def _token(name: str, raw: str, place: str) -> Token:
+    value = raw.strip()
+    if not value or not value.isprintable() or " " in value:
+        what = "is empty" if not value else "is not one word of printable characters"
+        raise ConfigError.of("secret", f"the token for {name} in {place} {what}", where="secrets")
+    return Token(name, value, place)
+
+
+def _home_path(text: str, environ: Mapping[str, str]) -> Path:
+    home = environ.get("HOME") or str(Path.home())
+    return Path(home + text[1:]) if text == "~" or text.startswith("~/") else Path(text)

@@ -1,0 +1,198 @@
+"""Hand a step to the scheduler exactly once, whatever is killed in between.
+
+A tag that exists nowhere else is on disk before the scheduler is called, and the scheduler keeps it
+in the job's name. So a job is never sought by luck: after a kill or an unclear answer its tag is
+looked up, and only two empty answers, some time apart, allow another try with the same tag.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
+
+from hpctrain.errors import HpctrainError, NotReachable, Problem, SubmitError
+from hpctrain.model.frozen import frozen
+from hpctrain.model.job import Job, JobState
+from hpctrain.model.plan import Binding
+from hpctrain.model.step import After
+from hpctrain.model.words import Cmd, Join, Var, Word, words_in
+from hpctrain.render import shell
+from hpctrain.run.record import Entry, Record
+
+UNCLEAR = "submit-unclear"
+"""The code of a SubmitError that says: the job may exist. Every other SubmitError is a refusal."""
+
+Submit = Callable[[Job, str], str]
+"""The hook `submit_job(job, tag)`, answering the job's id."""
+Query = Callable[[tuple[str, ...], tuple[str, ...]], Iterable[JobState]]
+"""The hook `query_jobs(ids, tags)`."""
+
+
+@frozen(kw_only=True)
+class Patience:
+    """How long to wait between two look-ups, and how long for a scheduler that does not answer."""
+
+    between: float = 30.0
+    silent: float = 300.0
+    sleep: Callable[[float], None] = time.sleep
+
+
+@frozen(kw_only=True)
+class Order:
+    """A rendered step that shall become a job: `submit` is the scheduler's own command."""
+
+    step: str
+    directory: str
+    submit: Cmd
+    binding: Binding
+    after: tuple[tuple[After, str], ...] = ()
+    """What it waits for, each with the id of its job."""
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ))
+
+
+def submit_step(
+    order: Order, record: Record, submit: Submit, query: Query, patience: Patience | None = None
+) -> str:
+    """Submit a step that is not submitted yet and return its job's id.
+
+    Events: `intent` (on disk before the scheduler is called), then `submitted` or `refused`.
+    """
+    tag = uuid.uuid4().hex
+    record.append("intent", step=order.step, tag=tag)
+    return _handed_over(job_of(order, tag), tag, record, submit, query, patience or Patience())
+
+
+def resume_submission(
+    order: Order, record: Record, submit: Submit, query: Query, patience: Patience | None = None
+) -> str | None:
+    """The id of the step's last submission; one that was interrupted is finished first.
+
+    None when the step was never submitted or the scheduler refused it.
+    """
+    last = submission(record.read(), order.step)
+    if last is None or last.refused:
+        return None
+    if last.job:
+        return last.job
+    patience = patience or Patience()
+    found = _looked_up(order.step, last.tag, query, patience)
+    if found is None:
+        return _handed_over(job_of(order, last.tag), last.tag, record, submit, query, patience)
+    record.append("submitted", step=order.step, tag=last.tag, job=found, adopted=True)
+    return found
+
+
+@frozen(kw_only=True)
+class Submission:
+    """The last submission of a step, as the record has it; `job` is empty while nobody answered."""
+
+    tag: str
+    job: str = ""
+    refused: bool = False
+    cancelled: bool = False
+
+
+def submission(entries: Iterable[Entry], step: str) -> Submission | None:
+    """The last submission of `step`, or None."""
+    found: Submission | None = None
+    for entry in entries:
+        if entry.get("step") != step:
+            continue
+        event, tag = entry.get("event"), str(entry.get("tag", ""))
+        if event == "intent":
+            found = Submission(tag=tag)
+        elif found is None or (tag and tag != found.tag):
+            continue
+        elif event == "submitted":
+            found = attrs.evolve(found, job=str(entry.get("job", "")))
+        elif event == "refused":
+            found = attrs.evolve(found, refused=True)
+        elif event == "cancelled":
+            found = attrs.evolve(found, cancelled=True)
+    return found
+
+
+def job_of(order: Order, tag: str) -> Job:
+    """The order with its tag: an argv that needs no shell.
+
+    A word that holds HPC_AFTER is left out when there is nothing to wait for.
+    """
+    after = ",".join(f"after{edge.when.value}:{ident}" for edge, ident in order.after)
+    values = {**order.environ, "HPC_TAG": tag, "HPC_AFTER": after, "HPC_RUN": order.directory}
+    words = [w for w in order.submit.argv if after or Var("HPC_AFTER") not in words_in(w)]
+    return Job(
+        step=order.step,
+        directory=order.directory,
+        name=order.step,
+        argv=tuple(filled(word, values, order.binding) for word in words),
+        after=order.after,
+        env=order.env,
+    )
+
+
+def filled(word: Word, values: Mapping[str, str], binding: Binding) -> str:
+    """The text of a word whose variables have these values."""
+    word = shell.opened(word, binding)
+    if isinstance(word, Var):
+        if word.name not in values:
+            raise SubmitError.of("variable", f"${word.name} is not set here", where=word.name)
+        return values[word.name]
+    if isinstance(word, Join):
+        return "".join(filled(part, values, binding) for part in word.parts)
+    return shell.plain(word, binding)
+
+
+def _handed_over(job: Job, tag: str, record: Record, submit: Submit, query: Query, patience: Patience) -> str:
+    for _ in range(2):
+        try:
+            found: str | None = submit(job, tag)
+        except SubmitError as error:
+            if not _is_unclear(error):
+                record.append("refused", step=job.step, tag=tag, why=str(error))
+                raise
+            found = _looked_up(job.step, tag, query, patience, error.problems)
+        if found:
+            record.append("submitted", step=job.step, tag=tag, job=found)
+            return found
+    raise _unknown(job.step, tag, ("the scheduler was asked twice and never gave an id",))
+
+
+def _looked_up(
+    step: str, tag: str, query: Query, patience: Patience, problems: tuple[Problem, ...] = ()
+) -> str | None:
+    """The id of the job with `tag`; None after two answers without it. Silence proves nothing."""
+    empty, waited = 0, 0.0
+    while True:
+        try:
+            found = next((job.id for job in query((), (tag,)) if job.tag == tag), None)
+        except NotReachable as error:
+            if waited >= patience.silent:
+                said = [note for p in (*problems, *error.problems) for note in (p.message, *p.notes)]
+                raise _unknown(step, tag, said) from error
+        else:
+            empty += 1
+            if found or empty == 2:
+                return found
+        patience.sleep(patience.between)
+        waited += patience.between
+
+
+def _is_unclear(error: HpctrainError) -> bool:
+    return any(problem.code == UNCLEAR for problem in error.problems)
+
+
+def _unknown(step: str, tag: str, notes: Iterable[str]) -> SubmitError:
+    return SubmitError(
+        Problem(
+            code="submit-unknown",
+            message=f"nobody knows yet whether the job of step {step} exists",
+            where=step,
+            notes=(*dict.fromkeys(notes), f"its tag: {tag}"),
+            hint="hpctrain continue      (looks for the tag and submits only what is not there)",
+        )
+    )

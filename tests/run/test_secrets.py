@@ -1,0 +1,150 @@
+"""Tokens: found where people keep them, written privately, shown nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpctrain.errors import ConfigError
+from hpctrain.run import secrets
+from hpctrain.run.directory import RunDirectory
+from hpctrain.run.scrub import scrub
+from tests.run.conftest import mode
+
+HF = "hf_" + "aB3" * 12
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("environ", "place"),
+    [
+        ({}, ".cache/huggingface/token"),
+        ({}, ".huggingface/token"),
+        ({"HF_HOME": "{home}/hub"}, "hub/token"),
+        ({"HF_TOKEN_PATH": "~/mine"}, "mine"),
+        ({"XDG_CACHE_HOME": "{home}/c"}, "c/huggingface/token"),
+    ],
+)
+def test_the_hubs_token_is_found(tmp_path: Path, environ: dict[str, str], place: str) -> None:
+    put(tmp_path / place, f"{HF}\n")
+    environ = {k: v.format(home=tmp_path) for k, v in environ.items()} | {"HOME": str(tmp_path)}
+    token = secrets.find("huggingface", environ)
+    assert token is not None
+    assert (token.value, token.place) == (HF, str(tmp_path / place))
+    assert HF not in repr(token)
+
+
+def test_a_variable_is_taken_before_a_file(tmp_path: Path) -> None:
+    put(tmp_path / ".cache/huggingface/token", HF)
+    token = secrets.find("huggingface", {"HOME": str(tmp_path), "HF_TOKEN": "other"})
+    assert token is not None
+    assert (token.value, token.place) == ("other", "$HF_TOKEN")
+
+
+def test_wandb_is_read_from_netrc(tmp_path: Path) -> None:
+    put(
+        tmp_path / ".netrc",
+        "machine example.org login a password no\nmachine api.wandb.ai login user password k3y\n",
+    )
+    token = secrets.find("wandb", {"HOME": str(tmp_path)})
+    assert token is not None
+    assert token.value == "k3y"
+    assert secrets.find("wandb", {"HOME": "/nowhere"}) is None
+
+
+def test_a_broken_netrc_is_not_quoted(tmp_path: Path) -> None:
+    put(tmp_path / ".netrc", "machine api.wandb.ai login user pasword s3cretvalue\n")
+    with pytest.raises(ConfigError, match="cannot be read as a netrc file") as caught:
+        secrets.find("wandb", {"HOME": str(tmp_path)})
+    assert "s3cretvalue" not in repr(caught.value.problems)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_settings_win_and_name_new_secrets(tmp_path: Path) -> None:
+    put(tmp_path / "t", "  from-file \n\n")
+    settings = {"huggingface": {"file": "~/t"}, "mine": {"env": "MINE"}}
+    environ = {"HOME": str(tmp_path), "HF_TOKEN": "no", "MINE": "from-env"}
+    tokens = secrets.require(["huggingface", "mine"], environ, settings=settings)
+    assert [t.value for t in tokens] == ["from-file", "from-env"]
+
+
+@pytest.mark.parametrize("source", ["text", {}, {"file": "a", "env": "b"}, {"value": "s3cretvalue"}])
+def test_a_source_is_a_file_or_a_variable(source: object) -> None:
+    with pytest.raises(ConfigError, match="must say where the token comes from") as caught:
+        secrets.find("x", {}, settings={"x": source})
+    assert "s3cretvalue" not in repr(caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "is empty"), ("s3cret\nvalue", "one word"), ("s3\0cret", "one word")]
+)
+def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path, text: str, said: str) -> None:
+    put(tmp_path / "t", text)
+    with pytest.raises(ConfigError, match=said) as caught:
+        secrets.find("x", {}, settings={"x": {"file": str(tmp_path / "t")}})
+    assert "s3" not in repr(caught.value.problems)
+
+
+def test_all_missing_tokens_are_named_at_once() -> None:
+    with pytest.raises(ConfigError, match="no token found for huggingface, other"):
+        secrets.require(["huggingface", "other"], {"HOME": "/nowhere"})
+
+
+def test_tokens_lie_privately_outside_the_run_and_can_be_removed(tmp_path: Path, any_umask: None) -> None:
+    run = RunDirectory(tmp_path / "runs" / "demo" / "1-4f1c9a2e")
+    tokens = [secrets.Token("huggingface", HF, "$X")]
+    folder = secrets.place(tokens, tmp_path / "state", run, "train")
+    assert folder == tmp_path / "state/secrets/demo-1-4f1c9a2e/train"
+    assert (folder / "huggingface").read_text() == HF + "\n"
+    assert [mode(p) for p in (folder, folder / "huggingface")] == [0o700, 0o600]
+    secrets.remove(tmp_path / "state", run)
+    secrets.remove(tmp_path / "state", run)
+    assert not folder.parent.exists()
+
+
+def test_tokens_never_lie_in_the_run_directory(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "demo" / "1-4f1c9a2e")
+    run.path.mkdir(parents=True)
+    (tmp_path / "state").symlink_to(run.path)
+    with pytest.raises(ConfigError, match="lies in the run directory"):
+        secrets.place([], tmp_path / "state", run, "train")
+    assert list(run.path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        (f"token={HF} ok", "token=*** ok"),
+        ("push ghp_" + "a1" * 18, "push ***"),
+        ("clone https://ada:p%40ss@host/x.git", "clone https://***@host/x.git"),
+        ("wandb_api_key: " + "0a" * 20, "wandb_api_key: ***"),
+        ('"token": "' + "0a" * 20 + '"', '"token": "***"'),
+        ("commit " + "0a" * 20, "commit " + "0a" * 20),
+        ("Authorization: Bearer abc.def-123", "Authorization: Bearer ***"),
+        ("AKIA" + "A1" * 8, "***"),
+        ("see https://host:8080/a@b and hf_transfer", "see https://host:8080/a@b and hf_transfer"),
+        ("git@github.com:a/b", "git@github.com:a/b"),
+    ],
+)
+def test_well_known_shapes_are_hidden_and_other_text_is_left(text: str, clean: str) -> None:
+    assert scrub(text) == clean
+
+
+def test_known_values_are_hidden_the_longest_first() -> None:
+    assert scrub("key-long-tail key-long x", ["key-long", "key-long-tail", "x"]) == "*** *** x"
+
+
+def test_a_megabyte_is_scrubbed_quickly() -> None:
+    import time
+
+    began = time.process_time()
+    scrub("://" * 300_000 + "token=" * 50_000, ["value"])
+    assert time.process_time() - began < 2
