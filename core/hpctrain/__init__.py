@@ -1,0 +1,31 @@
+"""hpctrain: train language models on other people's supercomputers.
+
+Names are loaded on first use, so that `hpctrain --help` stays as light as Python itself.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing costs more than all the rest
+if TYPE_CHECKING:
+    from typing import Any
+
+    from hpctrain.errors import HpctrainError, Problem
+    from hpctrain.hooks.marker import hookimpl
+    from hpctrain.session import Session
+
+_HOMES = {
+    "HpctrainError": "hpctrain.errors",
+    "Problem": "hpctrain.errors",
+    "hookimpl": "hpctrain.hooks.marker",
+    "Session": "hpctrain.session",
+}
+
+__all__ = ["HpctrainError", "Problem", "Session", "hookimpl"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hpctrain' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,156 @@
+"""A cluster plugin under test: its facts with their lines, its examples planned and rendered.
+
+Nothing of the tester's computer takes part: no settings, no site file, no site hooks, and roles are
+bound as on a computer that is not the cluster.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from functools import cache, cached_property
+from pathlib import Path
+
+import attrs
+
+from hpctrain.errors import ConfigError
+from hpctrain.hooks.load import find
+from hpctrain.hooks.scan import Entry, names
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.job import JobFiles
+from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.model.words import Join, Var, Word
+from hpctrain.render.tree import Sources, tree
+from hpctrain.run.bind import bind
+from hpctrain.runfile.facts import load_cluster
+from hpctrain.runfile.text import Document, read_toml
+from hpctrain.session import Session
+
+SHAPES = Path(__file__).parent / "shapes"
+"""Run files of every size that every cluster must plan."""
+
+
+def environ() -> dict[str, str]:
+    """An environment without settings, site facts or site hooks; /dev is a folder that has none."""
+    return {
+        "HOME": "/nonexistent",
+        "USER": "somebody",
+        "PATH": "/usr/bin:/bin",
+        "HPCTRAIN_SITE": "/dev",
+        "HPCTRAIN_DISABLE_HOOKS": " ".join(names("hooks")),
+    }
+
+
+ROLES = ("assets", "checkpoints", "env", "runs", "state")
+"""Storage that every run may need."""
+
+
+class Subject:
+    """One installed cluster plugin."""
+
+    def __init__(self, name: str, examples: tuple[str, ...], account: str) -> None:
+        self.name = name
+        self.account = account
+        self._examples = examples
+        self._plans: dict[Path, Plan] = {}
+
+    @cached_property
+    def entry(self) -> Entry:
+        """Its entry point; ConfigError when no installed distribution has it."""
+        return find("clusters", self.name)
+
+    @cached_property
+    def folder(self) -> Path:
+        """The plugin's own folder, found without importing it."""
+        spec = importlib.util.find_spec(self.entry.module)
+        if spec is None or not spec.origin:
+            raise ConfigError.of("plugin-import", f"{self.entry.said}: there is no {self.entry.module}")
+        return Path(spec.origin).parent
+
+    @cached_property
+    def examples(self) -> list[Path]:
+        """Its run files."""
+        if self._examples:
+            return [self.folder / name for name in self._examples]
+        return sorted((self.folder / "examples").glob("*.toml"))
+
+    @cached_property
+    def facts(self) -> Cluster:
+        """Its `cluster.toml`; ConfigError says all that is wrong with it."""
+        return load_cluster(self.folder)
+
+    @cached_property
+    def document(self) -> Document:
+        """Its `cluster.toml` as text, in which every fact has a line."""
+        return read_toml(self.folder / "cluster.toml")
+
+    @cached_property
+    def missing_roles(self) -> list[str]:
+        """Storage that every run may need and the facts lack; [] where they cannot be read at all."""
+        try:
+            return [role for role in ROLES if role not in self.facts.storage]
+        except ConfigError:
+            return []
+
+    def line(self, *path: str | int) -> str:
+        """`…/cluster.toml:212`: where a fact stands, for messages."""
+        span = self.document.span(path)
+        return f"{span.file}:{span.line}"
+
+    def session(self, run_file: Path) -> Session:
+        """A run on this cluster, not planned yet."""
+        sets = (f"resources.account={json.dumps(self.account)}",)
+        return Session(run_file, on=self.name, sets=sets, environ=environ())
+
+    def unpaid_session(self, run_file: Path) -> Session:
+        """The same, with the run file's own account."""
+        return Session(run_file, on=self.name, environ=environ())
+
+    def plan(self, run_file: Path) -> Plan:
+        """The plan of a run file here; made once."""
+        if run_file not in self._plans:
+            self._plans[run_file] = self.session(run_file).plan()
+        return self._plans[run_file]
+
+    def scripts(self, run_file: Path) -> dict[str, str]:
+        """Every bash script of the run, by its path in the run directory."""
+        session = self.session(run_file)
+        files = rendered(session, binding_of(session))
+        return {path: text for path, text in files.items() if path.endswith(".sh") and isinstance(text, str)}
+
+
+@cache
+def subject_of(name: str, examples: tuple[str, ...], account: str) -> Subject:
+    """The subject of a test class; its plans are shared by all tests."""
+    return Subject(name, examples, account)
+
+
+KNOWN = {"USER": "somebody", "UID": "1000", "HOME": "/home/somebody", "HPC_ACCOUNT": "abc123"}
+
+
+def binding_of(session: Session) -> Binding:
+    """Where the roles lie for somebody on the cluster, the same on every computer.
+
+    A variable of its login nodes is a folder of that name; those of a node's own storage stay open.
+    """
+    found = bind(session.cluster, session.run, session.environ, here=False)
+    late = {role for role, facts in session.cluster.storage.items() if facts.node_local}
+    roots = {role: root if role in late else _known(root) for role, root in found.roots.items()}
+    return attrs.evolve(found, roots={**roots, "runfile": "/nonexistent/runfile"})
+
+
+def _known(word: Word) -> str:
+    if isinstance(word, Join):
+        return "".join(map(_known, word.parts))
+    return KNOWN.get(word.name, f"/{word.name.lower()}") if isinstance(word, Var) else str(word)
+
+
+def rendered(session: Session, binding: Binding) -> dict[str, str | bytes]:
+    """The run directory, but for the code that travels with it."""
+
+    def render(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
+        found = session.hooks.need("render_job", step=step, plan=plan, binding=binding)
+        assert isinstance(found, JobFiles)
+        return found
+
+    return tree(session.plan(), binding, render, Sources(run_file=""))
