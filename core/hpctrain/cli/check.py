@@ -1,0 +1,65 @@
+"""`hpctrain check`: everything that is wrong with a run file, at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hpctrain.cli.opening import many, run_options
+from hpctrain.cli.out import Out
+from hpctrain.errors import ConfigError, HpctrainError, Problem, fatal
+
+
+@click.command("check")
+@run_options
+@click.argument("more", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--trainer", metavar="NAME", help="the files are this trainer's own, without a run")
+@click.option("--gpus", type=click.IntRange(1), help="with --trainer: for so many GPUs")
+@click.option("--nodes", type=click.IntRange(1), help="with --trainer: on so many nodes")
+@click.pass_obj
+def command(
+    out: Out,
+    run_file: Path | None,
+    on: tuple[str, ...],
+    sets: tuple[str, ...],
+    account: str | None,
+    more: tuple[Path, ...],
+    trainer: str | None,
+    gpus: int | None,
+    nodes: int | None,
+) -> int:
+    """Say everything that is wrong with a run file; 0 when it fits (at least one of several --on)."""
+    if trainer is not None:
+        from hpctrain.cli.check_files import check
+
+        return check(out, trainer, [p for p in (run_file, *more) if p], gpus or nodes or 1, nodes or 0)
+    if more or gpus or nodes:
+        raise ConfigError.of("usage", "several files, --gpus and --nodes go with --trainer")
+    found: dict[str, list[Problem]] = {}
+    for name, session, refused in many(run_file, on, sets, account):
+        found[session.cluster.name if session else name] = _problems(session, refused)
+    good = [name for name, problems in found.items() if not fatal(problems)]
+    if not good:
+        raise ConfigError(*dict.fromkeys(p for problems in found.values() for p in problems))
+    if out.flags.json:
+        from hpctrain.ui.problem import problem_json
+
+        out.document("check", clusters={name: [problem_json(p) for p in ps] for name, ps in found.items()})
+        return 0
+    for name, problems in found.items():
+        out.warn(problems)
+        out.lines([f"{name}: {'ok' if name in good else problems[0].message}"])
+    return 0
+
+
+def _problems(session: object, refused: HpctrainError | None) -> list[Problem]:
+    from hpctrain.session import Session
+
+    if refused is not None:
+        return list(refused.problems)
+    assert isinstance(session, Session)
+    try:
+        return list(session.plan().problems)
+    except HpctrainError as error:
+        return list(error.problems)

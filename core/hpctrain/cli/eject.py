@@ -1,0 +1,36 @@
+"""`hpctrain eject`: plain bash and scheduler scripts that run without hpctrain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hpctrain.cli.opening import one, run_options
+from hpctrain.cli.out import Out
+from hpctrain.run import start
+
+
+@click.command("eject")
+@run_options
+@click.option("-o", "--out", "folder", type=click.Path(path_type=Path), help="an empty or new folder")
+@click.pass_obj
+def command(
+    out: Out,
+    run_file: Path | None,
+    on: tuple[str, ...],
+    sets: tuple[str, ...],
+    account: str | None,
+    folder: Path | None,
+) -> int:
+    """Write the run's scripts into a folder: the same files that `submit` would use, with a run.sh."""
+    session = one(run_file, on, sets, account)
+    target = (folder or Path(f"{session.run.name}-{session.cluster.name}")).absolute()
+    plan = start.eject(session, target)
+    if out.flags.json:
+        out.document("eject", path=str(target), digest=plan.digest, steps=[s.name for s in plan.steps])
+        return 0
+    out.warn(plan.problems)
+    out.lines([str(target / "run.sh")])
+    out.next(f"bash {target / 'run.sh'}")
+    return 0

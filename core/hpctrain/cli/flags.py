@@ -1,0 +1,50 @@
+"""The options that every command takes, wherever they stand on the line."""
+
+from __future__ import annotations
+
+import attrs
+
+from hpctrain.errors import ConfigError
+
+SWITCHES = ("json", "quiet", "verbose", "debug", "ascii", "plain", "yes", "no_input")
+SHORT = {"-q": "quiet", "-v": "verbose", "-y": "yes"}
+
+
+@attrs.define
+class Flags:
+    """What the user said about every command's output."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+    ascii: bool = False
+    plain: bool = False
+    yes: bool = False
+    no_input: bool = False
+    color: bool | None = None
+
+
+def split(argv: list[str]) -> tuple[Flags, list[str]]:
+    """Take the common options out of a command line; what follows `--` is left alone."""
+    flags = Flags()
+    rest: list[str] = []
+    items = iter(argv)
+    for item in items:
+        name = SHORT.get(item) or item.removeprefix("--").replace("-", "_")
+        if item == "--":
+            return flags, [*rest, item, *items]
+        if (item.startswith("--") or item in SHORT) and name in SWITCHES:
+            setattr(flags, name, True)
+        elif name == "color" or item.startswith("--color="):
+            flags.color = _color(item.partition("=")[2] or next(items, ""))
+        else:
+            rest.append(item)
+    return flags, rest
+
+
+def _color(said: str) -> bool | None:
+    choices = {"always": True, "never": False, "auto": None}
+    if said not in choices:
+        raise ConfigError.of("usage", f"--color is {said!r}; it is always, never or auto")
+    return choices[said]

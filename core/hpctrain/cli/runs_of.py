@@ -1,0 +1,34 @@
+"""From RUN as a user says it to a run directory: a path, `name/n`, or a name for its newest run."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+
+from hpctrain.errors import ConfigError
+from hpctrain.run.directory import RunDirectory
+from hpctrain.run.registry import Registry
+
+
+def find(said: str | None, environ: Mapping[str, str]) -> RunDirectory:
+    """The run that `said` means; without one the newest of all."""
+    here = RunDirectory.at(Path(said)) if said else None
+    if here is not None:
+        return here
+    runs = [e.run for e in Registry.of(environ).entries() if e.run.plan.is_file()]
+    if not runs:
+        raise ConfigError.of("no-run", "there are no runs yet", hint="hpctrain submit RUN_FILE")
+    if not said:
+        return runs[-1]
+    name, _, number = said.partition("/")
+    wanted = [r for r in runs if r.name == name and number in ("", str(r.number))]
+    if not wanted:
+        raise _unknown(said, runs)
+    return wanted[-1]
+
+
+def _unknown(said: str, runs: list[RunDirectory]) -> ConfigError:
+    titles = [r.title for r in runs]
+    near = difflib.get_close_matches(said, [*titles, *{r.name for r in runs}], 1)
+    return ConfigError.of("no-run", f"no run {said!r}", hint=near[0] if near else "hpctrain runs")

@@ -1,0 +1,75 @@
+"""The texts that `hpctrain init` writes, from templates that the tests plan and run."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from importlib import resources
+from pathlib import Path
+
+from hpctrain.hooks import load
+from hpctrain.runfile.facts import load_facts
+from hpctrain.versions import DISTRIBUTION
+
+READY = "ready"
+"""The environment that is not built: a run file must say where it is."""
+GPUS, NODES = "gpus = 4                              # or nodes = 1", "nodes = 1"
+"""What a template asks for, and what a computer without GPUs of its own can give."""
+DETECT = "[]  # regular expressions for the full host name of a login node"
+PLUGIN = ("pyproject.toml", "README.md", "hpc_NAME/__init__.py", "tests/test_kit.py")
+
+
+def run_file(trainer: str, cluster: str) -> str:
+    """A run file for a trainer on a cluster, with the table of an environment that only its user knows."""
+    text = _template(f"run-{trainer}.toml").replace("CLUSTER", cluster)
+    facts = load_facts(_folder(cluster)).cluster
+    if facts.hardware.nodes == 1 and not facts.hardware.gpus_per_node:
+        text = text.replace(GPUS, NODES)
+    if facts.defaults.get("environment", {}).get("use") != READY or f"[environment.{READY}]" in text:
+        return text
+    return text.replace("\n[assets]", f"\n{_template('ready.toml').replace('CLUSTER', cluster)}\n[assets]", 1)
+
+
+def site_file(cluster: str) -> str:
+    """A site file with the facts a site most often changes, all as comments."""
+    facts = load_facts(_folder(cluster)).cluster
+    policy = facts.policy
+    text = _template("site.toml").replace("CLUSTER", cluster)
+    return text.replace("POLL", str(policy.poll_seconds)).replace("TODAY", date.today().isoformat())
+
+
+def plugin(name: str, like: str) -> dict[str, str]:
+    """The files of a new distribution; its facts begin as those of another cluster, to be replaced."""
+    facts = (_folder(like) / "cluster.toml").read_text(encoding="utf-8")
+    head = (
+        f"# {name}: every value below is {like}'s. Replace each by what your site's pages say, name the\n"
+        "# page in a [[source]] with the day on which you read it, and delete what you do not know.\n"
+    )
+    found = {f"hpc_{name}/cluster.toml": head + _renamed(facts, name)}
+    example = _template("run-command.toml").replace("CLUSTER", name)
+    found[f"hpc_{name}/examples/hello.toml"] = example
+    for path in PLUGIN:
+        template = "plugin/" + path.replace("hpc_NAME/", "").replace("tests/", "") + ".txt"
+        text = _template(template).replace("NAME", name).replace("VERSION", DISTRIBUTION)
+        text = text.replace("CLASS", re.sub(r"[-_]", "", name.title()))
+        found[path.replace("NAME", name)] = text.replace("EXAMPLE", example.rstrip())
+    return found
+
+
+def _renamed(facts: str, name: str) -> str:
+    """Another cluster's facts under a new name; whose login nodes they are is not copied."""
+    front, table, rest = facts.partition("\n[")
+    own = {"name": f'"{name}"', "title": f'"{name}"', "operator": '""', "detect": DETECT}
+    lines = []
+    for line in front.split("\n"):
+        key = line.partition("=")[0].strip()
+        lines.append(f"{key} = {own[key]}" if key in own else line)
+    return "\n".join(lines) + table + rest
+
+
+def _folder(cluster: str) -> Path:
+    return Path(str(load.load(load.find("clusters", cluster)).__file__)).parent
+
+
+def _template(name: str) -> str:
+    return resources.files("hpctrain.cli").joinpath("templates", *name.split("/")).read_text(encoding="utf-8")

@@ -1,0 +1,79 @@
+"""`plan --explain NAME`: who said what, and why, in the order in which they lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hpctrain.ui.table import facts
+from hpctrain.ui.text import cells
+
+if TYPE_CHECKING:
+    from hpctrain.ui.term import Term
+
+PLACES = {"job": "once in the job", "node": "each node", "task": "every rank"}
+
+
+def explain_lines(entries: list[dict[str, Any]], term: Term) -> list[str]:
+    """Every entry as a block, blocks apart by a blank line."""
+    lines: list[str] = []
+    for entry in entries:
+        lines += [""] if lines else []
+        lines += _SHOW[entry["kind"]](entry, term)
+    return lines
+
+
+def _variable(entry: dict[str, Any], term: Term) -> list[str]:
+    first = entry["in_force"][0]
+    nodes = entry["nodes"]
+    where = f"step {entry['step']}, {PLACES[first['at']]}, {nodes} node{'s' if nodes != 1 else ''}"
+    title = f"{entry['name']}={first['value']!r}"
+    rows = [("in force", f"{v['how'].upper()}  {v['source']}") for v in entry["in_force"]]
+    rows += [("lost", f"{v['how'].upper()}  {v['source']}  {v['value']!r}") for v in entry["lost"]]
+    if not entry["lost"]:
+        rows.append(("lost", "-  no other layer said anything about it"))
+    rows += [("why", v["why"]) for v in entry["in_force"]]
+    rows += [("fact", _fact(v["fact"])) for v in entry["in_force"] + entry["lost"] if v["fact"]]
+    rows.append(("change", entry["change"]))
+    space = " " * max(2, 34 - cells(title))
+    whole = term.paint("name", title) + space + where
+    narrow = term.clips and cells(title + space + where) > term.width
+    return [*(_narrow(title, where, term) if narrow else [whole]), *facts(rows, term)]
+
+
+def _narrow(title: str, where: str, term: Term) -> list[str]:
+    return [term.paint("name", part) for part in term.wrapped(title)] + term.wrapped(where)
+
+
+def _fact(fact: dict[str, str]) -> str:
+    weak = "" if fact["sure"] in ("official", "vendor") else f" ({fact['sure']})"
+    return f"{fact['title']}, {fact['checked']}{weak}  {fact['url']}".rstrip()
+
+
+def _word(entry: dict[str, Any], term: Term) -> list[str]:
+    title = term.paint("name", entry["name"])
+    return [f"{title}  step {entry['step']}, a word for {entry['scheduler']}"]
+
+
+def _key(entry: dict[str, Any], term: Term) -> list[str]:
+    said = dict.fromkeys((entry["layer"], entry["where"]))  # an option is its own place
+    return [f"{term.paint('name', entry['name'])}  from {', '.join(said)}"]
+
+
+def _step(entry: dict[str, Any], term: Term) -> list[str]:
+    where = "here" if entry["here"] else "as a job"
+    rows = [
+        ("place", f"{entry['place']}, {where}: the first that has {' and '.join(entry['needs']) or 'room'}"),
+        ("after", " ".join(entry["after"]) or "-"),
+        ("makes", entry["makes"] or "-"),
+        ("by", entry["source"]),
+    ]
+    if entry["inputs"]:
+        rows.append(("inputs", ", ".join(f"{k}={v}" for k, v in entry["inputs"].items())))
+    return [f"step {term.paint('name', entry['name'])}", *facts(rows, term)]
+
+
+def _about(entry: dict[str, Any], term: Term) -> list[str]:
+    return [term.paint("name", entry["name"]), *facts([(k, v) for k, v in entry["rows"]], term)]
+
+
+_SHOW = {"about": _about, "variable": _variable, "word": _word, "key": _key, "step": _step}

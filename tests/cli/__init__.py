@@ -1,0 +1,1 @@
+"""How the command line speaks: streams, widths, codes, help, mistakes."""
