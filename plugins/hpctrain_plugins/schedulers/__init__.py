@@ -1,0 +1,1 @@
+"""How jobs are rendered, submitted and asked about. Only modules here speak a scheduler's words."""

@@ -1,0 +1,23 @@
+#!/bin/bash
+# Start a job of this machine, detached from its caller, and print its id.
+# usage: submit.sh STEP TAG LIMIT NOTICE NAMES [AFTER]   (in the run directory; times in seconds)
+set -euo pipefail
+umask 077
+step=$1 tag=$2
+[[ -v HOME ]] || export HOME=~
+jobs=${HPC_STATE:-${XDG_STATE_HOME:-$HOME/.local/state}/hpctrain/jobs}
+mkdir -p "$jobs" logs
+clean=("HPC_STATE=$jobs")
+for name in PATH HOME USER LOGNAME LANG TMPDIR ${5//,/ }; do
+  [[ -v $name ]] && clean+=("$name=${!name}")
+done
+session=$(command -v setsid || :) # else job control gives it at least a group of its own
+set -m
+# shellcheck disable=SC2086  # empty where there is no setsid
+$session nohup env -i "${clean[@]}" bash "steps/$step/runner.sh" "$@" </dev/null >>"logs/$step.log" 2>&1 &
+for ((try = 0; try < 400; try++)); do
+  [[ -e $jobs/${tag:0:12}.job ]] && { echo "${tag:0:12}"; exit 0; }
+  sleep 0.05
+done
+echo "the job did not start within 20 s; see logs/$step.log" >&2
+exit 1

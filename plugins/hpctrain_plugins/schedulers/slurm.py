@@ -1,0 +1,60 @@
+"""Slurm, 22.05 and later, with or without accounting.
+
+Each hook imports what it needs when it is called: planning pays for none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.job import Allocation, Job, JobFiles, JobState
+from hpctrain.model.plan import Binding, Plan, PlannedStep
+
+if TYPE_CHECKING:
+    from hpctrain.run.tools import Tools
+
+HPCTRAIN_API = 1
+
+
+@hookimpl
+def render_job(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
+    """job.sh with its directives, and the sbatch call."""
+    from hpctrain_plugins.schedulers.slurm_render import job_files
+
+    return job_files(step, plan, binding)
+
+
+@hookimpl
+def submit_job(job: Job, tools: Tools) -> str:
+    """Call sbatch once; the tag is already in `job.argv`."""
+    from hpctrain_plugins.schedulers.slurm_submit import submitted
+
+    return submitted(job, tools)
+
+
+@hookimpl
+def query_jobs(
+    ids: tuple[str, ...], tags: tuple[str, ...], account: str, project: bool, tools: Tools
+) -> list[JobState]:
+    """One squeue, then sacct for what is missing; or one squeue of the account."""
+    from hpctrain_plugins.schedulers import slurm_project, slurm_query
+
+    return slurm_project.jobs(account, tools) if project else slurm_query.states(ids, tags, tools)
+
+
+@hookimpl
+def cancel_jobs(ids: tuple[str, ...], tools: Tools) -> bool:
+    """Cancel; jobs that are over are no error."""
+    from hpctrain_plugins.schedulers.slurm_query import cancelled
+
+    return cancelled(ids, tools)
+
+
+@hookimpl
+def allocation(environ: Mapping[str, str], tools: Tools) -> Allocation | None:
+    """The job of this shell: of salloc, of srun --pty, or of a batch script."""
+    from hpctrain_plugins.schedulers.slurm_query import held
+
+    return held(environ, tools)

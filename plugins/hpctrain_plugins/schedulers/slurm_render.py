@@ -1,0 +1,213 @@
+"""A step as a Slurm job: what stands in #SBATCH lines, what in sbatch's argv, how ranks start.
+
+Slurm reads its directives before any shell does, line by line, and stops at the first line that is
+no comment: a word with a newline or a quote in it could become another directive. So a line holds
+only words that match a strict form; all others, and every word of the user's, go through argv.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.duration import Duration
+from hpctrain.model.job import JobFiles
+from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.model.step import Launch, Ranks
+from hpctrain.model.words import Cmd, Join, Var, Word
+from hpctrain.render import scripts
+
+NAME = "slurm"
+EXPORT = ("HOME", "LANG", "LOGNAME", "USER")
+"""All that a job gets of the submitting environment, besides the facts' `submit_env`."""
+NOTICE_SECONDS = 120
+"""How long before its end a job hears USR1, so that it can save."""
+
+START = files("hpctrain_plugins.schedulers").joinpath("slurm_start.sh").read_text()
+BEGAN = ': >"steps/$HPC_STEP/began"'
+"""The first word of whatever srun started: from here on nothing is started a second time."""
+_SAFE = re.compile(r"--[a-z][a-z-]*(?:=[A-Za-z0-9_.,:/@+*&|\[\]=-]+)?\Z", re.ASCII)
+
+
+def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
+    """The step's scripts with their directives, and the sbatch call that submits them."""
+    lines, argv = split(asked(planned, plan))
+    shape = scripts.Shape(
+        header=tuple(f"#SBATCH {word}" for word in lines),
+        job=job_lines(planned, plan.cluster),
+        rank=rank_lines(planned.step.launch),
+        node=(BEGAN,),
+        start=start(planned, plan.cluster),
+        start_nodes=start_nodes(planned.step.launch),
+        files={"slurm.sh": START},
+    )
+    return JobFiles(
+        files=scripts.step_files(planned, plan, binding, shape),
+        submit=submit(planned, plan, argv),
+        attach=attach(planned),
+    )
+
+
+def attach(planned: PlannedStep) -> tuple[Word, ...]:
+    """A step beside the one that holds the job: it sees all that the job has on its first node."""
+    return (
+        "srun",
+        Join("--jobid=", Var("HPC_JOB")),
+        *("--overlap", "--pty", "--export=TERM,HPC_RUN,PWD", "--nodes=1", "--ntasks=1"),
+        f"--cpus-per-task={planned.step.launch.cpus_per_rank}",
+        *planned.around.starter.get(NAME, ()),
+    )
+
+
+def asked(planned: PlannedStep, plan: Plan) -> tuple[Word, ...]:
+    """What the job asks for: our own layout, the queue, the layers; without the user's words."""
+    queue = plan.cluster.queue_named(planned.queue)
+    users = plan.run.resources.ask.get(NAME, ())
+    facts: list[Word] = []
+    for table in (queue.ask if queue else {}, planned.around.ask):
+        facts += [w for w in table.get(NAME, ()) if w not in facts and w not in users]
+    return (*resources(planned, plan), *facts)
+
+
+def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
+    """The layout as directives."""
+    launch, facts = planned.step.launch, plan.cluster.launch
+    time = limit(planned, plan)
+    names = dict.fromkeys((*EXPORT, *plan.cluster.policy.submit_env))
+    words = [
+        f"--nodes={launch.nodes}",
+        f"--ntasks-per-node={launch.ranks_per_node}",
+        f"--cpus-per-task={launch.cpus_per_rank}",
+        *gpus(launch.gpus_per_node, facts.gpu_request),
+    ]
+    if launch.memory_gb is not None:
+        words.append(f"--mem={launch.memory_gb}G")
+    if planned.step.trains and plan.train:  # what does not expect the signal dies of it
+        words.append(f"--signal=B:USR1@{min(NOTICE_SECONDS, time.seconds // 2)}")
+    return (
+        *words,
+        f"--time={time.clock}",
+        f"--output=logs/{planned.name.replace('%', '%%')}.log",
+        "--open-mode=append",
+        "--requeue",
+        f"--export={','.join(names)}",
+    )
+
+
+def gpus(count: int, request: str) -> tuple[str, ...]:
+    """The request for GPUs in the form that the site documents."""
+    if count == 0 or request == "none":
+        return ()
+    return (f"--gres=gpu:{count}",) if request == "gres" else (f"--gpus-per-node={count}",)
+
+
+def limit(planned: PlannedStep, plan: Plan) -> Duration:
+    """How long the job may take: the run's time for training, else what the step says."""
+    wanted = plan.run.resources.time
+    return wanted if planned.step.trains and wanted else Duration(planned.step.minutes * 60)
+
+
+def split(words: tuple[Word, ...]) -> tuple[tuple[str, ...], tuple[Word, ...]]:
+    """Words that may stand in a directive, and those from the first that may not, for argv.
+
+    Order is kept, since with Slurm the last of two equal options wins and argv wins over lines.
+    """
+    for index, word in enumerate(words):
+        if not (isinstance(word, str) and _SAFE.match(word)):
+            return tuple(w for w in words[:index] if isinstance(w, str)), words[index:]
+    return tuple(w for w in words if isinstance(w, str)), ()
+
+
+def submit(planned: PlannedStep, plan: Plan, argv: tuple[Word, ...]) -> Cmd:
+    """The call; the tag is in name and comment, since sites rewrite or hide either."""
+    run, tag = plan.run, Var("HPC_TAG")
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{run.name}.{planned.name}")[:80]
+    account = (f"--account={run.resources.account}",) if run.resources.account else ()
+    return Cmd(
+        (
+            "sbatch",
+            "--parsable",
+            Join(f"--job-name={name}.", tag),
+            Join("--comment=hpctrain:", tag),
+            Join("--dependency=", Var("HPC_AFTER")),
+            "--kill-on-invalid-dep=yes",
+            *account,
+            *argv,
+            *run.resources.ask.get(NAME, ()),
+            f"steps/{planned.name}/job.sh",
+            tag,
+        )
+    )
+
+
+def start(planned: PlannedStep, cluster: Cluster) -> tuple[Word, ...]:
+    """The starter of the ranks; one dead rank ends the others."""
+    launch = planned.step.launch
+    once = launch.ranks is Ranks.ONCE
+    words = [
+        *_srun(launch, nodes=1 if once else launch.nodes, per_node=launch.ranks_per_node),
+        "--kill-on-bad-exit=1",
+        "--wait=60",
+    ]
+    if launch.gpus_per_node and cluster.launch.gpu_request != "none":
+        words += ["--gpus-per-task=1"] if launch.visible == "one" else []
+        words += [f"--gpu-bind={launch.bind}"] if launch.bind else []
+    return (*words, *planned.around.starter.get(NAME, ()))
+
+
+def start_nodes(launch: Launch) -> tuple[Word, ...]:
+    """The starter of one process on each node."""
+    return (*_srun(launch, nodes=launch.nodes, per_node=1), "--kill-on-bad-exit=1")
+
+
+def _srun(launch: Launch, nodes: int, per_node: int) -> tuple[str, ...]:
+    # srun inherits neither the environment (--export of sbatch) nor, since 22.05, the CPUs a task
+    return (
+        "srun",
+        "--export=ALL",
+        f"--nodes={nodes}",
+        f"--ntasks={nodes * per_node}",
+        f"--ntasks-per-node={per_node}",
+        f"--cpus-per-task={launch.cpus_per_rank}",
+    )
+
+
+def job_lines(planned: PlannedStep, cluster: Cluster) -> tuple[str, ...]:
+    """Who this job is. A second job with the same tag ends at once: none may train twice."""
+    claim = f"steps/{planned.name}/claim"
+    return (
+        "export PATH  # bash has a default, but does not export it by itself",
+        "command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }",
+        "export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}",
+        'if [[ -n "${1:-}" ]]; then',
+        f'  echo "$HPC_JOB" >"{claim}.$HPC_JOB"',
+        f'  ln "{claim}.$HPC_JOB" "{claim}.$1" 2>/dev/null || :',
+        f'  if [[ -e {claim}.$1 && $(<"{claim}.$1") != "$HPC_JOB" ]]; then',
+        f'    echo "job $(<"{claim}.$1") does this already"',
+        "    exit 0",
+        "  fi",
+        "fi",
+        f"export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS={planned.step.launch.gpus_per_node}",
+        *_head(planned.step.launch, cluster.launch.interface_suffix),
+        f". steps/{planned.name}/slurm.sh",
+    )
+
+
+def _head(launch: Launch, suffix: str) -> tuple[str, ...]:
+    if launch.nodes == 1:
+        return ("export HPC_HEAD=127.0.0.1",)
+    end = re.sub(r"[^A-Za-z0-9_.-]", "", suffix)
+    return (
+        'HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")',
+        f"export HPC_HEAD=${{HPC_HEAD%%$'\\n'*}}{end}",
+    )
+
+
+def rank_lines(launch: Launch) -> tuple[str, ...]:
+    """Who this rank is."""
+    return (
+        "export HPC_RANK=$SLURM_PROCID HPC_LOCAL_RANK=$SLURM_LOCALID HPC_NODE_RANK=$SLURM_NODEID",
+        f"export HPC_WORLD={launch.world}",
+        f"((HPC_LOCAL_RANK)) || {BEGAN}",
+    )

@@ -1,0 +1,84 @@
+"""What sbatch answered: an id, a refusal, or nothing that one could rely on."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from hpctrain.errors import NotReachable, Problem, SubmitError
+from hpctrain.model.job import Job
+from hpctrain.run.submit import UNCLEAR
+from hpctrain_plugins.schedulers.slurm_query import ANY
+
+if TYPE_CHECKING:
+    from hpctrain.run.tools import Tools
+
+SECONDS = 60.0
+_ID = re.compile(r"(\d+)(?:;[\w.-]+)?\s*\Z", re.ASCII)
+_NO_ANSWER = re.compile(
+    r"socket timed out|unable to contact|connect failure|zero bytes|transmitted or received"
+    r"|connection (?:refused|reset)|transport endpoint|temporarily un|standby mode"
+    r"|unexpected message|communication|timed? ?out|interrupted system call",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"submission failed: |sbatch: fatal: |unrecognized option|invalid option|unable to open file"
+    r"|sbatch: error: (?:invalid|bad|unknown|cli_filter|slurm_job_submit)",
+    re.IGNORECASE,
+)
+
+HINTS = (
+    (r"MaxWall", 'ask for less time: [resources] time = "30m"'),
+    (r"(?:Max|Min)(?:Node|Cpu|CPU|GRES|TRES)", "ask for fewer nodes: [resources] nodes = 1"),
+    (r"MaxSubmitJob|MaxJobs", "wait until one of your jobs ends: hpctrain runs"),
+    (r"account\b", 'set your project: [resources] account = "PROJECT"'),
+    (r"partition", "see which queues there are: hpctrain clusters show"),
+    (r"job submit limit", "wait until one of your jobs ends: hpctrain runs"),
+    (r"time limit", 'ask for less time: [resources] time = "30m"'),
+    (r"node count|node configuration|more processors", "ask for fewer nodes: [resources] nodes = 1"),
+    (r"dependency", "the earlier job is gone: hpctrain continue submits what is left"),
+)
+
+
+def submitted(job: Job, tools: Tools) -> str:
+    """Call sbatch once. SubmitError says whether the job is refused or its state is unclear."""
+    try:
+        done = tools.run(job.argv, cwd=job.directory, env=job.env, timeout=SECONDS, ok=ANY)
+    except NotReachable as error:
+        if any(problem.code == "timeout" for problem in error.problems):
+            raise unclear(job, str(error)) from error
+        raise
+    if done.code == 0:
+        found = [match[1] for line in done.out.splitlines() if (match := _ID.match(line.strip()))]
+        if found:
+            return found[-1]
+    raise judged(job, f"{done.err}\n{done.out}".strip())
+
+
+def judged(job: Job, said: str) -> SubmitError:
+    """Refused only when the words prove that no job exists; else unclear."""
+    if _NO_ANSWER.search(said) or not _REFUSED.search(said):
+        return unclear(job, said)
+    words = [line.removeprefix("sbatch: ").removeprefix("error: ") for line in said.splitlines() if line]
+    hint = next((hint for pattern, hint in HINTS if re.search(pattern, said, re.IGNORECASE)), "")
+    return SubmitError(
+        Problem(
+            code="refused",
+            message=f"slurm refused the job of step {job.step}: {words[-1] if words else 'no reason'}",
+            where=job.step,
+            hint=hint,
+            notes=tuple(words[:-1]),
+        )
+    )
+
+
+def unclear(job: Job, said: str) -> SubmitError:
+    """Nobody knows yet whether the job exists; core looks its tag up."""
+    return SubmitError(
+        Problem(
+            code=UNCLEAR,
+            message=f"sbatch gave no clear answer for step {job.step}",
+            where=job.step,
+            notes=tuple(line for line in said.splitlines() if line)[-3:],
+        )
+    )

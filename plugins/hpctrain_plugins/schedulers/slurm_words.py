@@ -1,0 +1,107 @@
+"""Slurm's words in ours: states, reasons and compressed lists of hosts."""
+
+from __future__ import annotations
+
+import re
+
+from hpctrain.model.job import State
+
+STATES = {
+    "PENDING": State.QUEUED,
+    "CONFIGURING": State.QUEUED,
+    "REQUEUED": State.QUEUED,
+    "REQUEUE_FED": State.QUEUED,
+    "REQUEUE_HOLD": State.QUEUED,
+    "RESV_DEL_HOLD": State.QUEUED,
+    "SPECIAL_EXIT": State.QUEUED,
+    "RUNNING": State.RUNNING,
+    "COMPLETING": State.RUNNING,
+    "RESIZING": State.RUNNING,
+    "SIGNALING": State.RUNNING,
+    "STAGE_OUT": State.RUNNING,
+    "STOPPED": State.RUNNING,
+    "SUSPENDED": State.RUNNING,
+    "COMPLETED": State.DONE,
+    "BOOT_FAIL": State.FAILED,
+    "DEADLINE": State.FAILED,
+    "FAILED": State.FAILED,
+    "NODE_FAIL": State.FAILED,
+    "OUT_OF_MEMORY": State.FAILED,
+    "PREEMPTED": State.FAILED,
+    "TIMEOUT": State.FAILED,
+    "CANCELLED": State.CANCELLED,
+    "REVOKED": State.CANCELLED,
+}
+
+REASONS = {
+    "AssocGrpBillingMinutes": "the project's budget is used up",
+    "AssocGrpCPUMinutesLimit": "the project's budget is used up",
+    "AssocMaxJobsLimit": "your project runs as many jobs as it may",
+    "BeginTime": "it may not start yet, as after a requeue",
+    "BadConstraints": "no node has what it asks for",
+    "DEADLINE": "its deadline passed",
+    "Dependency": "it waits for an earlier step",
+    "DependencyNeverSatisfied": "the step it waited for ended badly",
+    "JobHeldAdmin": "an administrator holds it",
+    "JobHeldUser": "you hold it",
+    "Licenses": "it waits for a licence",
+    "NODE_FAIL": "a node failed",
+    "NodeDown": "a node it needs is down",
+    "NonZeroExitCode": "its commands failed",
+    "OUT_OF_MEMORY": "it used more memory than it asked for",
+    "OutOfMemory": "it used more memory than it asked for",
+    "PartitionDown": "the partition is closed",
+    "PartitionNodeLimit": "it asks for more nodes than the partition gives",
+    "PartitionTimeLimit": "it asks for more time than the partition gives",
+    "PREEMPTED": "a job of higher priority took its nodes",
+    "Priority": "jobs of higher priority come first",
+    "QOSGrpNodeLimit": "the nodes of this quality of service are all in use",
+    "QOSMaxJobsPerUserLimit": "you run as many jobs as this quality of service allows",
+    "QOSMaxSubmitJobPerUserLimit": "you have as many jobs queued as this quality of service allows",
+    "QOSMaxWallDurationPerJobLimit": "it asks for more time than this quality of service gives",
+    "ReqNodeNotAvail": "a node it needs is reserved or down",
+    "Reservation": "its reservation has not begun",
+    "Resources": "it is next and waits for free nodes",
+    "TIMEOUT": "it ran into its time limit",
+    "TimeLimit": "it ran into its time limit",
+}
+
+_SPAN = re.compile(r"(\d+)-(\d+)\Z")
+
+
+def state(word: str) -> State:
+    """Our state for Slurm's; what we do not know is unknown, never done."""
+    return STATES.get(word.split()[0] if word.split() else "", State.UNKNOWN)
+
+
+def reason(word: str, state_word: str = "") -> str:
+    """Why, in our words, with Slurm's own in brackets; empty when there is nothing to say."""
+    for said in (word.split(",")[0].strip(" ()"), state_word.split()[0] if state_word else ""):
+        if said in REASONS:
+            return f"{REASONS[said]} ({said})"
+    return "" if word in ("", "None", "(null)") else word
+
+
+def hosts(text: str) -> tuple[str, ...]:
+    """`n[1-2,5],x3` as names, without asking the controller."""
+    found: list[str] = []
+    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
+        found += _expanded(part)
+    return tuple(found)
+
+
+def _expanded(part: str) -> list[str]:
+    head, bracket, rest = part.partition("[")
+    if not bracket:
+        return [part]
+    inner, _, tail = rest.partition("]")
+    tails = _expanded(tail)
+    return [f"{head}{number}{end}" for span in inner.split(",") for number in _span(span) for end in tails]
+
+
+def _span(text: str) -> list[str]:
+    match = _SPAN.match(text)
+    if match is None:
+        return [text]
+    low, high = match.groups()
+    return [str(number).zfill(len(low)) for number in range(int(low), int(high) + 1)]
