@@ -1,0 +1,99 @@
+"""A conda prefix with its own Python, and pip's wheels inside.
+
+It is entered by its path. `conda activate` would need a shell function of the site's conda, which a
+job has to unload again, and puts the prefix in front just the same. What the scripts of packages in
+`etc/conda/activate.d` do besides is run where `activate` asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.layer import EnvVar, How, Layer
+from hpctrain.model.plan import Plan
+from hpctrain.model.run import RunSpec
+from hpctrain.model.step import Pin, Step
+from hpctrain.model.words import Raw
+from hpctrain_plugins.environments import options, unverified
+
+if TYPE_CHECKING:
+    from hpctrain.run.tools import Tools
+    from hpctrain_plugins.environments.build import Building
+
+HPCTRAIN_API = 1
+SCRIPTS = Raw(
+    'set +u; for hpc_script in "$CONDA_PREFIX"/etc/conda/activate.d/*.sh; do '
+    '[[ ! -e $hpc_script ]] || . "$hpc_script"; done; set -u'
+)
+"""Written for `conda activate`, whose scripts read variables that nobody set."""
+
+
+@attrs.frozen(kw_only=True)
+class Options(options.Options):
+    """A prefix that conda makes and pip fills; besides these keys it has those of `[environment.venv]`."""
+
+    program: str = "conda"
+    """What makes the prefix, by name or path: a module's conda, mamba, micromamba."""
+    channels: tuple[str, ...] = ("conda-forge",)
+    """Where conda looks; no other channel of its configuration counts."""
+    specs: tuple[str, ...] = ()
+    """What conda installs besides Python and pip: "mpi4py=4.0". Not in the lock: say exact versions."""
+    activate: bool = attrs.field(default=False, metadata=options.APART)
+    """Also run the activation scripts that conda packages bring (compilers do)."""
+
+
+@hookimpl
+def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
+    """Every wheel at its version; conda's own packages are pinned by what `specs` says."""
+    from hpctrain_plugins.environments import pins
+
+    _python(run)
+    return pins.resolve(run, cluster, tools)
+
+
+@hookimpl
+def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, ...]:
+    """One step where a place has network and target, else packages and wheels first."""
+    return _building(run, cluster, pins).steps()
+
+
+@hookimpl
+def enter_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Layer:
+    """The prefix in front of everything else, by its path."""
+    made = _building(run, cluster, pins)
+    layer = made.layer()
+    asked: Options = run.environment.options or Options()
+    env = tuple(v for v in layer.env if v.name != "VIRTUAL_ENV")
+    here = EnvVar(name="CONDA_PREFIX", value=made.artifact().loc, why="tools look here for the prefix")
+    other = EnvVar(name="VIRTUAL_ENV", how=How.UNSET, why="another environment's pip would install there")
+    task = (*layer.task, SCRIPTS) if asked.activate else layer.task
+    return attrs.evolve(layer, env=(*env, here, other), task=task)
+
+
+@hookimpl
+def check_run(plan: Plan) -> list[Problem]:
+    """Pins whose hash nobody could check are said in every plan."""
+    return unverified.problems(plan.pins)
+
+
+def _building(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Building:
+    from hpctrain_plugins.environments import build, ways
+
+    _python(run)
+    asked: Options = run.environment.options or Options()
+    return build.of(run, cluster, pins, ways.Conda(asked.program, asked.channels, asked.specs))
+
+
+def _python(run: RunSpec) -> None:
+    if not run.environment.python:
+        raise ConfigError.of(
+            "no-python",
+            "conda needs to know which Python it installs",
+            where="environment.python",
+            hint='[environment]\npython = "3.11"',
+        )

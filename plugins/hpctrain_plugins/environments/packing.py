@@ -1,0 +1,20 @@
+"""Whether each node unpacks its own copy of the environment."""
+
+from __future__ import annotations
+
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.run import RunSpec
+from hpctrain.plan import queues, startup
+
+NODE = "nodelocal"
+"""The role of each node's own disk."""
+
+
+def packs(asked: bool | str, run: RunSpec, cluster: Cluster) -> bool:
+    """Whether this run's nodes unpack: as said, or as `plan --explain startup` predicts it for so many."""
+    if asked != "auto":
+        return bool(asked)
+    if NODE not in cluster.storage:
+        return False
+    ranks = max(1, cluster.hardware.gpus_per_node)
+    return startup.best(queues.nodes(run.resources, cluster), ranks, node_disk=True) != startup.SHARED

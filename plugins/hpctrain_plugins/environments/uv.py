@@ -1,0 +1,59 @@
+"""The environment of `venv`, installed by uv; uv is a pinned wheel like everything else.
+
+Nothing is piped from the internet into a shell: the wheel house holds uv at the hash of the lock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hpctrain.errors import Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.layer import Layer
+from hpctrain.model.plan import Plan
+from hpctrain.model.run import RunSpec
+from hpctrain.model.step import Pin, Step
+from hpctrain_plugins.environments import options, unverified
+
+if TYPE_CHECKING:
+    from hpctrain.run.tools import Tools
+
+HPCTRAIN_API = 1
+
+
+@attrs.frozen(kw_only=True)
+class Options(options.Options):
+    """An environment that uv builds from the wheel house; the keys are those of `[environment.venv]`."""
+
+
+@hookimpl
+def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
+    """Every package at its version, uv among them."""
+    from hpctrain_plugins.environments import pins, ways
+
+    return pins.resolve(run, cluster, tools, ways.Uv.program)
+
+
+@hookimpl
+def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, ...]:
+    """The wheel house first, then the prefix by its uv."""
+    from hpctrain_plugins.environments import build, ways
+
+    return build.of(run, cluster, pins, ways.Uv()).steps()
+
+
+@hookimpl
+def enter_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Layer:
+    """The published environment in front of everything else."""
+    from hpctrain_plugins.environments import build, ways
+
+    return build.of(run, cluster, pins, ways.Uv()).layer()
+
+
+@hookimpl
+def check_run(plan: Plan) -> list[Problem]:
+    """Pins whose hash nobody could check are said in every plan."""
+    return unverified.problems(plan.pins)

@@ -1,0 +1,280 @@
+"""CSCS's Container Engine: what is built, how it is described, and what is refused before the queue."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from hpctrain.errors import ConfigError, Problem, fatal
+from hpctrain.model.step import Pin
+from hpctrain.render import files as rendered
+from hpctrain.run.tools import Tools
+from hpctrain.runfile.toml import loads
+from hpctrain.session import Session
+from hpctrain_plugins.environments import edf_pins
+from tests.conftest import needs
+from tests.e2e.conftest import here as here
+from tests.e2e.product import Product
+from tests.environments.conftest import wheel
+from tests.environments.test_image import DIGEST
+from tests.environments.test_image import registry as registry
+
+RUN = """
+name = "mine"
+cluster = "alps"
+[resources]
+nodes = 2
+time = "15m"
+account = "g1"
+[environment]
+use = "edf"
+{environment}
+[environment.edf]
+{edf}
+[train]
+use = "command"
+[train.command]
+argv = ["python", "-V"]
+"""
+BASE = 'base = "nvcr.io/nvidia/pytorch:24.04-py3"'
+KNOWN = 'base = "nvcr.io/nvidia/pytorch:25.06-py3"'
+LIST = "# python 3.10 aarch64\ntorch==2.3.0a0+abc\n"
+
+
+def session(folder: Path, edf: str = BASE, environment: str = "", **texts: str) -> Session:
+    for name, text in texts.items():
+        (folder / f"{name}.toml").write_text(text)
+    (folder / "run.toml").write_text(RUN.format(edf=edf, environment=environment))
+    return Session(folder / "run.toml", environ={"USER": "ada", "HOME": str(folder)})
+
+
+def problems(one: Session) -> tuple[Problem, ...]:
+    """What is wrong, wherever it is said."""
+    try:
+        return one.plan().problems
+    except ConfigError as error:
+        return error.problems
+
+
+def step_file(one: Session, step: str, name: str) -> str:
+    found = one.plan().step_named(step)
+    assert found is not None
+    (file,) = [f for f in (*found.around.files, *found.step.files) if f.path == name]
+    at = {role: f"/{role}" for role in one.cluster.storage}
+    return rendered.text(file, attrs.evolve(one.binding, roots={**at, "runfile": str(one.raw.base)}))
+
+
+def test_an_image_holds_what_the_run_names_in_this_order(tmp_path: Path) -> None:
+    (tmp_path / "mycode").mkdir()
+    environment = 'packages = ["datasets", { path = "mycode" }]\ncompile = ["flash-attn==2.5.8"]'
+    edf = f'{BASE}\napt = ["git"]\n[environment.edf.builds.flash-attn]\nenv = {{ MAX_JOBS = "8" }}'
+    one = session(tmp_path, edf, environment)
+    lines = step_file(one, "image", "Containerfile").splitlines()
+    assert lines[0] == "FROM nvcr.io/nvidia/pytorch:24.04-py3"
+    steps = [json.loads(line[4:]) for line in lines if line.startswith("RUN ")]
+    assert [words[:4] for words in steps[:2]] == [
+        ["apt-get", "update"],
+        ["apt-get", "install", "-y", "--no-install-recommends"],
+    ]
+    assert [words[-1] for words in steps[2:]] == [
+        "/hpctrain/packages.txt",
+        "flash-attn==2.5.8",
+        "/hpctrain/src-0",
+    ]
+    assert "--no-build-isolation" in steps[3]
+    assert 'ENV MAX_JOBS="8"' in lines
+    assert step_file(one, "image", "packages.txt") == "datasets\n"
+
+
+def test_the_user_s_own_containerfile_is_taken_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "Containerfile").write_text("FROM x.io/y:1\nRUN true\n")
+    one = session(tmp_path, 'containerfile = "Containerfile"')
+    assert step_file(one, "image", "Containerfile") == "FROM x.io/y:1\nRUN true\n"
+
+
+def names(one: Session) -> list[str]:
+    return [step.name for step in one.plan().steps]
+
+
+def test_a_base_that_nobody_knows_is_listed_first_and_kept_to(tmp_path: Path) -> None:
+    one = session(tmp_path, environment='packages = ["datasets"]')
+    assert names(one) == ["inspect", "image", "verify", "train"]
+    (said,) = [problem for problem in one.plan().problems if problem.code == "image-unknown"]
+    assert not said.fatal
+    assert 'has = "packages-' in said.hint
+    assert '"--constraint", "/hpctrain/has.txt"' in step_file(one, "image", "Containerfile")
+    asks = step_file(one, "inspect", "Containerfile").splitlines()
+    assert asks[0].startswith("FROM nvcr.io/nvidia/pytorch:24.04-py3")
+    assert asks[-1] == "COPY --from=made /hpctrain/has.txt /"
+
+
+@pytest.mark.parametrize("edf", [KNOWN, f'{BASE}\nhas = "has.txt"'])
+def test_a_base_that_is_known_is_proved_before_anything_is_installed(edf: str, tmp_path: Path) -> None:
+    (tmp_path / "has.txt").write_text(LIST)
+    one = session(tmp_path, edf, 'packages = ["datasets"]')
+    assert names(one) == ["image", "verify", "train"]
+    runs = [line for line in step_file(one, "image", "Containerfile").splitlines() if line.startswith("RUN")]
+    assert json.loads(runs[0][4:])[-4:] == ["--no-deps", "--no-index", "-r", "/hpctrain/has.txt"]
+    assert step_file(one, "image", "has.txt").startswith("torch==2.")
+
+
+def test_nothing_on_top_is_the_base_as_it_is(tmp_path: Path) -> None:
+    plan = session(tmp_path, KNOWN).plan()
+    apart = session(tmp_path, f'{KNOWN}\nkind = "venv"').plan()
+    one, other = plan.step_named("image"), apart.step_named("image")
+    assert one is not None
+    assert other is not None
+    assert one.step == other.step
+    assert [step.name for step in apart.steps] == ["image", "verify", "train"]
+
+
+def test_a_venv_is_mounted_beside_the_base(tmp_path: Path) -> None:
+    one = session(tmp_path, f'{KNOWN}\nkind = "venv"', 'packages = ["datasets"]')
+    assert names(one) == ["image", "env", "verify", "train"]
+    said: dict[str, Any] = loads(step_file(one, "train", "environment.toml"))
+    assert said["image"].startswith("/images/pytorch-25.06-py3-")
+    (mount,) = [mount for mount in said["mounts"] if mount.endswith(":sqsh")]
+    assert mount.startswith("/images/pytorch-25.06-py3-venv-")
+    assert mount.endswith(".sqsh:/user-software:sqsh")
+    lines = step_file(one, "env", "Containerfile").splitlines()
+    assert lines[0].endswith(" AS made")
+    assert lines[-2:] == ["FROM scratch", "COPY --from=made /user-software /"]
+    train = one.plan().step_named("train")
+    assert train is not None
+    assert ("VIRTUAL_ENV", "/user-software") in [(v.name, v.value) for v in train.around.env]
+
+
+def test_podman_s_store_is_the_step_s_own(tmp_path: Path) -> None:
+    one = session(tmp_path, environment='packages = ["datasets"]')
+    storage = loads(step_file(one, "image", "storage.conf"))["storage"]
+    assert (storage["driver"], storage["graphroot"]) == ("overlay", "/nodelocal/hpctrain/podman/root")
+
+
+def test_the_description_is_one_table_each_and_mounts_what_the_run_uses(tmp_path: Path) -> None:
+    edf = f'{BASE}\nmounts = ["/capstor/store/cscs/g1:/store:ro"]\nwritable = false'
+    edf += '\nannotations = { "com.hooks.cxi.enabled" = "true", "com.hooks.ssh.enabled" = "false" }'
+    said: dict[str, Any] = loads(step_file(session(tmp_path, edf), "train", "environment.toml"))
+    assert said["image"].startswith("/images/pytorch-24.04-py3-")
+    assert said["mounts"][-1] == "/capstor/store/cscs/g1:/store:ro"
+    assert {"/runs:/runs", "/checkpoints:/checkpoints"} <= set(said["mounts"])
+    assert not any(mount.startswith("/home") for mount in said["mounts"])
+    assert (said["workdir"], said["writable"]) == ("${HPC_RUN}", False)
+    assert said["annotations"]["com"]["hooks"] == {"cxi": {"enabled": "true"}, "ssh": {"enabled": "false"}}
+
+
+def test_a_description_of_ones_own_is_the_base_of_the_run_s(tmp_path: Path) -> None:
+    own = 'image = "/capstor/store/cscs/g1/own.sqsh"\n[annotations]\ncom.hooks.cxi.enabled = "true"\n'
+    one = session(tmp_path, 'edf = "own.toml"', own=own)
+    assert problems(one) == ()
+    names = [step.name for step in one.plan().steps]
+    assert names == ["verify", "train"]
+    assert step_file(one, "train", "own.toml") == own
+
+
+@pytest.mark.parametrize(
+    ("edf", "own", "code", "said"),
+    [
+        ('base = ""', "", "no-environment", "which image"),
+        (f'{BASE}\nmounts = ["/a:/b:fast"]', "", "edf-mount", "/a:/b:fast"),
+        (f'{BASE}\nmounts = ["a:/b"]', "", "edf-mount", "begins with / or ./"),
+        (f'{BASE}\nmounts = ["${{MINE}}/a:/b"]', "", "edf-variable", "nothing sets MINE"),
+        (f'{BASE}\nmounts = ["$HOME/a:/b"]', "", "edf-variable", "braces"),
+        ('containerfile = "own.toml"\nimage = "/a.sqsh"', "", "two-images", "/a.sqsh"),
+        ('base = "pytorch"', "", "image", "'pytorch' names no image"),
+        (f'{BASE}\nkind = "venv"\napt = ["git"]', "", "edf", "Python packages alone"),
+        (f'{BASE}\nhas = "own.toml"', "", "image-list", "own.toml"),
+        ('edf = "own.toml"', 'image = "/a"\n[env]\nA = 1\n', "edf", "strings alone"),
+        ('edf = "own.toml"', 'image = "/a"\nwork_dir = "/"\n', "edf", "work_dir is no key"),
+        ('edf = "own.toml"', 'image = "/a"\nwritable = "yes"\n', "edf", "another type"),
+        ('edf = "own.toml"', 'image = "/${NOT_SET}/a"\n', "edf-variable", "nothing sets NOT_SET"),
+        (
+            'edf = "own.toml"',
+            'image = "/a"\n[annotations]\ncom.hooks.a.b = "1"\n[annotations.com.hooks]\nc = "2"\n',
+            "edf",
+            "own.toml",
+        ),
+    ],
+)
+def test_what_the_engine_would_refuse_is_said_before(
+    edf: str, own: str, code: str, said: str, tmp_path: Path
+) -> None:
+    found = fatal(problems(session(tmp_path, edf, own=own or "x = 1")))
+    assert code in [problem.code for problem in found]
+    assert any(said in problem.message for problem in found), found
+
+
+def test_variables_that_a_login_sets_can_be_named(tmp_path: Path) -> None:
+    edf = f'{BASE}\nmounts = ["${{MINE}}/a:/b", "${{SCRATCH}}:/s", "${{X:-}}/y:/z"]\nvariables = ["MINE"]'
+    assert fatal(problems(session(tmp_path, edf))) == ()
+
+
+def test_inside_the_engine_nothing_that_its_hook_sets(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    sets = one.cluster.facts["container_engine"]["sets"]
+    train = one.plan().step_named("train")
+    assert train is not None
+    assert not {v.name for v in train.around.env} & {*sets, "NCCL_NET"}
+    outside = Session(
+        one.raw.path,
+        sets=['environment.use="ready"', 'environment.ready.prefix="/p"'],
+        environ={"USER": "ada", "HOME": str(tmp_path)},
+    )
+    train = outside.plan().step_named("train")
+    assert train is not None
+    assert "NCCL_NET" in {v.name for v in train.around.env}
+
+
+def test_install_writes_a_description_and_never_over_somebody_s(here: Product) -> None:
+    here.write(RUN.format(edf='image = "/capstor/a.sqsh"', environment=""), "run.toml")
+    done = here("edf", "install", "mine", "run.toml")
+    path = here.home / ".edf/mine.toml"
+    assert str(path) in done.stdout
+    said = loads(path.read_text())
+    assert said["image"] == "/capstor/a.sqsh"
+    assert "workdir" not in said
+    here("edf", "install", "mine", "run.toml")
+    path.write_text('image = "/other.sqsh"\n')
+    refused = here("edf", "install", "mine", "run.toml", code=2)
+    assert "--force" in refused.stderr
+    assert path.read_text() == 'image = "/other.sqsh"\n'
+    here("edf", "install", "../mine", "run.toml", code=2)
+    assert os.listdir(here.home / ".edf") == ["mine.toml"]  # noqa: PTH208
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    needs("uv", shutil.which("uv") is not None, "uv resolves for another architecture, and is not here")
+    folder = tmp_path / "house"
+    (folder / "none").mkdir(parents=True)
+    wheel(folder, "alpha", "1.0", requires="torch>=2.1")
+    wheel(folder, "intel", "1.0", tag="cp310-cp310-manylinux_2_28_x86_64")
+    (tmp_path / "has.txt").write_text(LIST)
+    return folder
+
+
+def locked(house: Path, registry: str, *packages: str) -> list[Pin]:
+    edf = f'base = "{registry}/a/b:1.0"\nhas = "has.txt"\n'
+    edf += f'index_url = "file://{house}/none"\nfind_links = ["{house}"]'
+    one = session(house.parent, edf, f"packages = {json.dumps(packages)}")
+    return edf_pins.resolve(one.plan().run, one.cluster, Tools())
+
+
+def test_what_the_base_has_is_kept_and_not_pinned(house: Path, registry: str) -> None:
+    base, alpha = locked(house, registry, "alpha")
+    assert (base.kind, base.value) == ("image", DIGEST)
+    assert alpha.value.startswith("1.0 sha256:")
+
+
+@pytest.mark.parametrize("name", ["torch==2.9.0", "no-such-package", "intel"])
+def test_what_does_not_fit_the_base_or_the_target_is_refused(name: str, house: Path, registry: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        locked(house, registry, name)
+    (problem,) = caught.value.problems
+    assert problem.code == "no-solution"
+    assert "the image has torch 2.3.0a0+abc, which is not replaced" in problem.notes[-1]

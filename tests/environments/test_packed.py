@@ -1,0 +1,166 @@
+"""One archive a node unpacks on its own disk, and the proof where training will run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+from hpctrain.errors import ConfigError
+from hpctrain.model.cluster import Cluster, Place, Storage
+from hpctrain.model.run import Environment, Package, Resources, RunSpec
+from hpctrain.model.step import Need
+from hpctrain.model.words import Cmd
+from hpctrain_job.tree import digest
+from hpctrain_plugins.environments import packed, packing, venv, verified
+from hpctrain_plugins.environments.options import Expect
+from tests.defaults.rig import World, cluster, plan
+from tests.environments.test_technologies import pinned
+
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def with_disk() -> Cluster:
+    on = cluster(arch=os.uname().machine)
+    disk = Storage(path="/mnt/bb/{user}", source="doc", node_local=True)
+    return attrs.evolve(on, storage={**on.storage, packing.NODE: disk})
+
+
+def asked(shelf: Path, **options: object) -> RunSpec:
+    made = venv.Options(find_links=(str(shelf),), build=(), **options)  # type: ignore[arg-type]
+    env = Environment(use="venv", python=PYTHON, packages=(Package.parse("beta"),), options=made)
+    return RunSpec(name="r", cluster="toy", environment=env)
+
+
+def unpack(archive: Path, folder: Path, prefix: Path, step: str = "train") -> str:
+    """What node.sh runs on each node."""
+    script = folder.parent.parent / "unpack.sh"
+    script.write_text(packed.SCRIPT)
+    env = {"PATH": "/usr/bin:/bin", "HPC_STEP": step, "HOSTNAME": "nid001"}
+    argv = ("bash", str(script), str(archive), str(folder), str(prefix))
+    done = subprocess.run(argv, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    (tmp_path / "files").mkdir()
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    return World(tmp_path / "fs", tmp_path / "files", env={"PATH": path, "PIP_NO_INDEX": "1"})
+
+
+def test_the_copy_of_a_node_is_whole_and_its_own(shelf: Path, world: World, tmp_path: Path) -> None:
+    made = plan(asked(shelf, pack=True), with_disk(), venv, pins=pinned(shelf))
+    assert [s.name for s in made.steps] == ["env", "pack"]
+    world.execute(made)
+    link, archive = world.published(made, "env"), world.published(made, "pack")
+    (tmp_path / "node").mkdir()
+    own = tmp_path / "node/hpctrain/venv-1"
+    assert unpack(archive, own, link) == ""
+    assert unpack(archive, own, link) == ""  # it is there
+    said = subprocess.run([own / "bin/alpha-say"], capture_output=True, text=True, check=True).stdout.strip()
+    assert said == str(own)  # the scripts run the node's Python
+    assert [p.name for p in own.parent.iterdir()] == [own.name]
+
+
+def test_a_node_without_room_reads_the_shared_one(tmp_path: Path) -> None:
+    (tmp_path / "node").mkdir()
+    (tmp_path / "node/hpctrain").touch()  # in the way of a folder
+    said = unpack(tmp_path / "none.tar", tmp_path / "node/hpctrain/venv-1", tmp_path)
+    assert "nid001 reads its environment from the shared disk" in said
+    (tmp_path / "node/hpctrain").unlink()
+    said = unpack(tmp_path / "none.tar", tmp_path / "node/hpctrain/venv-1", tmp_path)
+    assert "was not unpacked" in said
+    assert not list((tmp_path / "node/hpctrain").iterdir())
+
+
+def test_only_training_unpacks(tmp_path: Path) -> None:
+    (tmp_path / "node").mkdir()
+    unpack(tmp_path / "none.tar", tmp_path / "node/hpctrain/venv-1", tmp_path, step="verify")
+    assert not (tmp_path / "node/hpctrain").exists()
+
+
+def test_the_nodes_copy_goes_first_and_the_shared_one_behind(shelf: Path) -> None:
+    layer = venv.enter_env(run=asked(shelf, pack=True), cluster=with_disk(), pins=())
+    paths = [v.value for v in layer.env if v.name == "PATH"]
+    assert [p.role for p in paths] == ["env", packing.NODE]  # type: ignore[union-attr]  # the last is in front
+    plain = venv.enter_env(run=asked(shelf), cluster=with_disk(), pins=())
+    assert (len(plain.node), len(layer.node)) == (0, 1)
+
+
+def test_nodes_without_a_disk(shelf: Path) -> None:
+    with pytest.raises(ConfigError, match="names no disk of its nodes"):
+        venv.build_env(run=asked(shelf, pack=True), cluster=cluster(), pins=())
+
+
+GPU = (
+    Place(name="login", provides=(Need.NETWORK, Need.TARGET), here=True, source="doc"),
+    Place(name="compute", provides=(Need.TARGET, Need.GPU), source="doc"),
+)
+
+
+def test_what_needs_a_gpu_is_proven_on_one(shelf: Path) -> None:
+    on = cluster(*GPU, arch="x86_64", gpu_kind="cuda", gpus_per_node=4)
+    spec = attrs.evolve(
+        asked(shelf),
+        environment=Environment(use="venv", python="3.11", packages=(Package.parse("torch==2.9.0"),)),
+    )
+    proof = plan(spec, on, venv).step_named("verify")
+    assert proof is not None
+    assert (proof.step.place, proof.step.inside, proof.step.launch.gpus_per_node) == ("compute", True, 1)
+    words = [c.argv for c in proof.step.commands if isinstance(c, Cmd)]
+    assert [w[2] for w in words] == ["hpctrain_job.imports", "hpctrain_job.gpus"]
+    # Nothing to see on a GPU, or nobody wants to: no job in front of training.
+    assert plan(asked(shelf), on, venv).step_named("verify") is None
+    quiet = attrs.evolve(spec.environment, options=venv.Options(verify=False))
+    assert plan(attrs.evolve(spec, environment=quiet), on, venv).step_named("verify") is None
+
+
+def test_what_is_expected_decides_the_proof_and_not_the_environment(shelf: Path) -> None:
+    def keys(**options: object) -> tuple[str, str]:
+        on = cluster(*GPU, arch="x86_64", gpu_kind="cuda", gpus_per_node=4)
+        made = {s.name: s.step.makes for s in plan(asked(shelf, **options), on, venv).steps}
+        return made["env"].key, made["verify"].key  # type: ignore[union-attr]
+
+    one = keys(expect=Expect(cuda="12.6", symbol="ncclCommShrink"))
+    two = keys(expect=Expect(cuda="12.8"))
+    assert one[0] == two[0]
+    assert one[1] != two[1]
+
+
+def test_a_cluster_may_add_to_the_proof(shelf: Path) -> None:
+    on = cluster(*GPU, arch="x86_64", gpu_kind="cuda", gpus_per_node=4)
+    steps = venv.build_env(run=asked(shelf, expect=Expect(devices=4)), cluster=on, pins=())
+    more = verified.extended(steps, Cmd.of("python", "check.py"), nccl="2.27")
+    assert more[:-1] == steps[:-1]
+    assert more[-1].commands[-1] == Cmd.of("python", "check.py")
+    assert more[-1].makes is not None
+    assert steps[-1].makes is not None
+    assert more[-1].makes.key != steps[-1].makes.key
+
+
+def test_the_proof_is_kept(shelf: Path, world: World) -> None:
+    code = "import beta, sys; print('own check'); sys.exit(0)"
+    spec = asked(shelf, expect=Expect(command=("python", "-c", code)))
+    made = plan(spec, with_disk(), venv, pins=pinned(shelf))
+    assert [s.name for s in made.steps] == ["env", "verify"]
+    log = world.execute(made).log("verify").read_text()
+    assert "own check" in log
+    assert "beta 1.0" in world.published(made, "verify").read_text()
+    assert digest(world.published(made, "verify"))
+    assert "exists: " in world.execute(made).log("verify").read_text()
+
+
+@pytest.mark.parametrize(("nodes", "packs"), [(1, False), (4, False), (256, True)])
+def test_auto_packs_where_the_start_takes_long(shelf: Path, nodes: int, packs: bool) -> None:
+    many = attrs.evolve(with_disk(), hardware=attrs.evolve(with_disk().hardware, nodes=512, gpus_per_node=8))
+    run = attrs.evolve(asked(shelf, pack="auto"), resources=Resources(nodes=nodes))
+    steps = [s.name for s in venv.build_env(run=run, cluster=many, pins=()) or ()]
+    assert ("pack" in steps) is packs
+    without = attrs.evolve(many, storage={k: v for k, v in many.storage.items() if k != packing.NODE})
+    assert "pack" not in [s.name for s in venv.build_env(run=run, cluster=without, pins=()) or ()]
