@@ -1,0 +1,1 @@
+"""How a trainer is started, and as data how it is read."""

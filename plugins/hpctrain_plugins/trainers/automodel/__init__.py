@@ -1,0 +1,225 @@
+"""`automodel`: fine-tuning and pretraining with NVIDIA NeMo Automodel, from its own YAML.
+
+`config` names the YAML beside the run file; `[train.automodel.settings]` has the same keys and lies over
+it, or stands alone. One resolved file is written for each run, so that no override can be lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.job import Rule
+from hpctrain.model.layer import EnvVar, How, Layer
+from hpctrain.model.plan import Plan
+from hpctrain.model.run import RunSpec
+from hpctrain.model.step import Ranks
+from hpctrain.model.train import Layout, Numbers, Pattern, Train
+from hpctrain.model.words import Join, Var, Word
+from hpctrain_plugins.trainers import ranks
+from hpctrain_plugins.trainers.automodel import checks, overrides
+from hpctrain_plugins.trainers.automodel.rules import RULES
+from hpctrain_plugins.trainers.command import filled as placed
+from hpctrain_plugins.trainers.external import deep, runs
+from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
+from hpctrain_plugins.trainers.external.places import (
+    CHECKPOINTS,
+    asset_faults,
+    hub_faults,
+    leaves,
+    shared_folder,
+)
+from hpctrain_plugins.trainers.external.resolved import filled, yaml_file
+from hpctrain_plugins.trainers.yaml_file import number, read
+
+HPCTRAIN_API = 1
+
+NAME = "automodel"
+FILE = "automodel.yaml"
+_MODULE = "nemo_automodel.cli.app"
+_LOADED = ("path_or_dataset_id", "pretrained_model_name_or_path", "dataset_path", "path_or_dataset")
+_FOLDER = ("checkpoint", "checkpoint_dir")
+PROGRESS = (
+    Pattern(
+        regex=r"step (?P<step>\d+) \| epoch \d+ \| loss (?P<loss>[\d.naif]+)"
+        r" \| grad_norm (?P<grad_norm>[\d.naif]+) \| lr (?P<lr>[\d.e+-]+) \| mem [\d.]+ GiB"
+        r" \| tps (?P<tokens_per_s>[\d.]+)\("
+    ),
+    Pattern(
+        regex=r'\[val\] name "[^"]*" \| step (?P<step>\d+) \| epoch \d+ \| loss (?P<eval_loss>[\d.naif]+)'
+    ),
+)
+"""Steps count from 0; a progress bar may stand in front on the same line."""
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """NVIDIA NeMo Automodel with your YAML, checked before the queue and resolved into one file for a run."""
+
+    config: str = attrs.field(default="", metadata={"input": True})
+    """Your Automodel YAML, beside the run file."""
+    deep: bool = False
+    """Let the trainer's own code read the resolved file in a short job, before the nodes with GPUs."""
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    """Keys of the same YAML that lie over it, or stand alone."""
+    overrides: tuple[str, ...] = ()
+    """Words of an old command line: `--step_scheduler.max_steps=20`."""
+    program: str = ""
+    """A script of `[code]` instead of `nemo_automodel.cli.app`: versions before 0.4 need one."""
+    torchrun: bool = True
+    """False: the scheduler starts every rank itself, for tests on one GPU and where torchrun fails."""
+
+
+@hookimpl
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
+    """Automodel's command line with one resolved YAML, under torchrun on every node or in every rank."""
+    config = config_of(run)
+    options = _options(run)
+    file = Join(Var("HPC_RUN"), f"/steps/train/{FILE}")
+    program: tuple[Word, ...] = (options.program, "--config") if options.program else ("-m", _MODULE)
+    values = _decided(run, config)
+    resolved = yaml_file(FILE, filled(values, lambda text: placed(text, run, cluster, assets)))
+    agent = ranks.torchrun(max(1, ranks.gpus_per_node(run, cluster))) if options.torchrun else ("python",)
+    return Train(
+        argv=(*agent, *program, file),
+        layer=Layer(
+            env=(*(() if options.torchrun else ranks.PER_GPU), *runs.ENV, *_env(config)),
+            task=(*runs.must_exist(run, ""), *runs.entered(assets)),
+            files=(resolved,),
+        ),
+        ranks=Ranks.PER_NODE if options.torchrun else Ranks.PER_GPU,
+        checkpoints=Layout(
+            format="peft" if config.table("peft") else "hf",
+            name=r"epoch_\d+_step_(?P<step>\d+)",
+            complete="losses.json",
+        ),
+        progress=PROGRESS,
+        numbers=numbers(config),
+        before=deep.steps(NAME, resolved, ranks.world(run, cluster), assets) if options.deep else (),
+    )
+
+
+@hookimpl
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
+    """What is wrong with the configuration on these nodes, before anything is written."""
+    if plan.train is None:
+        return
+    config = config_of(run)
+    machine = runs.machine(run, cluster)
+    models = _models(config, run)
+    for fault in (
+        *checks.faults(config, machine, models, since_05=_since_05(run)),
+        *(() if checks.recipe(config) or _options(run).program else (checks.no_recipe(fatal=False),)),
+        *asset_faults(config, run),
+        *shared_folder(config, _FOLDER),
+        *hub_faults(config, _LOADED),
+    ):
+        yield config.problem(fault)
+    yield from (problem for file in config.files for problem in file.problems)
+    yield from overrides.problems(_options(run).overrides)
+    yield from runs.counted_problems(run, NAME, "ckpt_every_steps")
+
+
+@hookimpl
+def check_config(files: Mapping[str, str], gpus: int, nodes: int) -> Iterable[Problem]:
+    """The same for bare files, without a run."""
+    documents = [read(text, name, NAME) for name, text in files.items()]
+    if len(documents) != 1:
+        raise ConfigError.of("trainer-conflict", "Automodel reads one file", hint="name one file")
+    config = merged(NAME, documents, {})
+    models = [value for _, value in leaves(config.table("model")) if isinstance(value, str)]
+    for fault in (
+        *checks.faults(config, Machine(gpus=gpus, nodes=nodes), models),
+        *(() if checks.recipe(config) else (checks.no_recipe(fatal=True),)),
+        *(attrs.evolve(fault, fatal=False) for fault in shared_folder(config, _FOLDER)),
+    ):
+        yield config.problem(fault)
+    yield from documents[0].problems
+
+
+@hookimpl
+def diagnose_rules() -> Iterable[Rule]:
+    """Failures of this trainer."""
+    return RULES
+
+
+def config_of(run: RunSpec) -> Config:
+    """The run's configuration; ConfigError when the file is no YAML or there is none."""
+    options = _options(run)
+    documents = runs.files_of(run, [options.config] if options.config else [], NAME)
+    if not documents and not options.settings:
+        raise ConfigError.of(
+            "trainer-missing",
+            "automodel has no configuration",
+            where="train.automodel.config",
+            hint='[train.automodel]\nconfig = "finetune.yaml"',
+        )
+    return merged(NAME, documents, over(options.settings, overrides.values(options.overrides)))
+
+
+def numbers(config: Config) -> Numbers:
+    """What is known before the job: the model's shape is in its folder, and not read here."""
+    packed = config.number("packed_sequence", "packed_sequence_size")
+    rows = config.number("step_scheduler", "global_batch_size")
+    left_out = ["size: the model's own config.json says it"]
+    if not packed:
+        left_out.append("tokens: rows are as long as they are, without packed_sequence_size")
+    return Numbers(
+        tokens_per_step=rows * packed or None,
+        steps=config.number("step_scheduler", "max_steps") or None,
+        leaves_out=tuple(left_out),
+    )
+
+
+def _options(run: RunSpec) -> Options:
+    return run.train.options if isinstance(run.train.options, Options) else Options()
+
+
+def _decided(run: RunSpec, config: Config) -> dict[str, Any]:
+    """The resolved values: numbers as numbers, one folder for a run, no launcher of its own."""
+    values = {k: v for k, v in deepcopy(config.data).items() if k not in checks.LAUNCHERS}
+    for path, trap in config.traps():
+        if trap.kind == "number":
+            table: Any = values
+            for part in path[:-1]:
+                table = table[part]
+            table[path[-1]] = float(number(trap.said))
+    folder: dict[str, Any] = {"checkpoint_dir": CHECKPOINTS}
+    if run.checkpoint.resume.startswith("/"):
+        folder["restore_from"] = run.checkpoint.resume
+    decided: dict[str, Any] = {"checkpoint": {"enabled": True, **config.table("checkpoint"), **folder}}
+    if not checks.recipe(config) and not _options(run).program:
+        decided["recipe"] = {"_target_": checks.RECIPE}
+    return over(values, decided)
+
+
+def _env(config: Config) -> tuple[EnvVar, ...]:
+    if "wandb" not in config.data:
+        return ()
+    return (
+        EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),
+        EnvVar(name="WANDB_DIR", value=Var("HPC_RUN"), why="beside the run, not in the home folder"),
+    )
+
+
+def _models(config: Config, run: RunSpec) -> list[str]:
+    """Every name of the model: what the file says, and the origin of an asset that it names."""
+    found = [value for _, value in leaves(config.table("model")) if isinstance(value, str)]
+    for name in re.findall(r"\{assets\.([\w-]+)\}", " ".join(found)):
+        asset = run.assets.get(name)
+        found += [asset.hub, asset.path] if asset else []
+    return found
+
+
+def _since_05(run: RunSpec) -> bool | None:
+    """Whether the run's packages pin a version since 0.5; None where nobody says."""
+    said = " ".join(package.requirement for package in run.environment.packages)
+    match = re.search(r"nemo[-_]automodel[^ ]*[=>]=\s*(\d+)\.(\d+)", said)
+    return (int(match[1]), int(match[2])) >= (0, 5) if match else None

@@ -1,0 +1,154 @@
+"""`command`: any training program, yours or somebody's, in the same environment.
+
+Words of `argv` may hold places: `{assets.NAME}`, `{run}`, `{checkpoints}`, and for programs that start
+their own ranks `{nodes}`, `{node_rank}`, `{gpus_per_node}`, `{head}` and `{port}`. Other braces stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+import attrs
+
+from hpctrain.errors import Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.layer import EnvVar, How, Layer
+from hpctrain.model.plan import Plan
+from hpctrain.model.run import RunSpec
+from hpctrain.model.step import Ranks
+from hpctrain.model.train import Layout, Pattern, Train
+from hpctrain.model.words import Cmd, Join, Var, Word
+from hpctrain_plugins.trainers import ranks
+
+HPCTRAIN_API = 1
+
+_PLACE = re.compile(r"\{(assets\.[A-Za-z0-9_-]+|run|checkpoints|nodes|node_rank|gpus_per_node|head|port)\}")
+_VARIABLES = {
+    "run": Var("HPC_RUN"),
+    "checkpoints": Var("HPC_CHECKPOINTS"),
+    "nodes": Var("HPC_NODES"),
+    "node_rank": Var("HPC_NODE_RANK"),
+    "head": Var("HPC_HEAD"),
+    "port": Var("HPC_PORT"),
+}
+FILE = "metrics.jsonl"
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """A program of your own, started in every rank."""
+
+    argv: tuple[str, ...] = ()
+    """The program and its arguments; it starts in the folder of `[code]`, or in the run directory."""
+    ranks: Literal["per_gpu", "per_node", "once"] = "per_gpu"
+    """How many times the program is started."""
+    metrics: str = FILE
+    """`metrics.jsonl`, which the program writes to {run}, or a regular expression over its log with
+    named groups such as (?P<step>…) and (?P<loss>…)."""
+    checkpoints: str = ""
+    """Where its checkpoints are, below {checkpoints}; "." for the folder itself. Empty: it has none."""
+    checkpoint_name: str = r"checkpoint-(?P<step>\d+)"
+    """A regular expression of their names, with a group `step`."""
+    checkpoint_last: str = ""
+    """The file of a checkpoint that is written last."""
+
+
+@hookimpl
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
+    """The user's program with its places filled in."""
+    options = options_of(run)
+    code = assets.get("code")
+    once_per_gpu = options.ranks == "per_gpu"
+    threads = EnvVar(
+        name="OMP_NUM_THREADS", value="1", how=How.DEFAULT, why="ranks that share cores burn them"
+    )
+    return Train(
+        argv=tuple(filled(word, run, cluster, assets) for word in options.argv),
+        layer=Layer(
+            env=(*(ranks.PER_GPU if once_per_gpu else ()), threads),
+            task=(Cmd.of("cd", code),) if code is not None else (),
+        ),
+        ranks=Ranks(options.ranks),
+        checkpoints=Layout(
+            format="",
+            folder="" if options.checkpoints == "." else options.checkpoints,
+            name=options.checkpoint_name,
+            complete=options.checkpoint_last,
+        )
+        if options.checkpoints
+        else None,
+        progress=() if options.metrics == FILE else (Pattern(regex=options.metrics),),
+    )
+
+
+@hookimpl
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:  # noqa: ARG001
+    """What is wrong with `[train.command]` before anything is written."""
+    return _problems(options_of(run), run)
+
+
+def options_of(run: RunSpec) -> Options:
+    """The run's `[train.command]`."""
+    return run.train.options if isinstance(run.train.options, Options) else Options()
+
+
+def filled(text: str, run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Word:
+    """`text` with its places as words."""
+    pieces = _PLACE.split(text)
+    words = [_place(p, run, cluster, assets) if i % 2 else p for i, p in enumerate(pieces)]
+    return Join(*(word for word in words if word != "")) if len(words) > 1 else text
+
+
+def _place(name: str, run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Word:
+    if name == "gpus_per_node":
+        return str(max(1, ranks.gpus_per_node(run, cluster)))
+    if name in _VARIABLES:
+        return _VARIABLES[name]
+    return assets.get(name.partition(".")[2], f"{{{name}}}")
+
+
+def _problems(options: Options, run: RunSpec) -> Iterator[Problem]:
+    where = "train.command"
+    if not options.argv:
+        yield Problem(
+            code="command-argv",
+            message="the command trainer has no command",
+            where=f"{where}.argv",
+            hint='[train.command]\nargv = ["python", "train.py"]',
+        )
+    for name in re.findall(r"\{assets\.([^{}]*)\}", " ".join(options.argv)):
+        if name not in run.assets:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, run.assets, 1)
+            yield Problem(
+                code="unknown-asset",
+                message=f"there is no asset {name}",
+                where=f"{where}.argv",
+                hint=f"{{assets.{near[0]}}}" if near else f'[assets]\n{name} = {{ hub = "…" }}',
+            )
+    if options.metrics != FILE:
+        yield from _pattern("metrics", options.metrics, ("step",))
+    if options.checkpoints:
+        yield from _pattern("checkpoint_name", options.checkpoint_name, ("step",))
+
+
+def _pattern(key: str, text: str, groups: tuple[str, ...]) -> Iterator[Problem]:
+    where = f"train.command.{key}"
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        said = f"{key} is no regular expression: {error}"
+        yield Problem(code="command-pattern", message=said, where=where)
+        return
+    for group in groups:
+        if group not in pattern.groupindex:
+            yield Problem(
+                code="command-pattern",
+                message=f"{key} has no group {group}",
+                where=where,
+                hint=rf"(?P<{group}>\d+)",
+            )

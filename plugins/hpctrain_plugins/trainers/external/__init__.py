@@ -1,0 +1,1 @@
+"""What nanotron, GPT-NeoX and NeMo Automodel have in common: YAML of their own, checked before the queue."""

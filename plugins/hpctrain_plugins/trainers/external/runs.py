@@ -1,0 +1,128 @@
+"""What a run says to a trainer that has its own repository and its own YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
+from hpctrain.model.layer import EnvVar, How
+from hpctrain.model.plan import Plan
+from hpctrain.model.run import Code, RunSpec
+from hpctrain.model.words import Cmd, Join, Line, Var, Word
+from hpctrain_plugins.trainers import ranks
+from hpctrain_plugins.trainers.external.config import Machine
+from hpctrain_plugins.trainers.external.places import CHECKPOINTS
+from hpctrain_plugins.trainers.yaml_file import Yaml, read
+
+CODE = "code"
+ENV = (
+    EnvVar(name="OMP_NUM_THREADS", value="1", how=How.DEFAULT, why="ranks that share cores burn them"),
+    EnvVar(name="TOKENIZERS_PARALLELISM", value="false", why="its threads do not survive a fork"),
+    EnvVar(
+        name="HF_HOME",
+        value=Join(Var("HPC_RUN"), "/cache"),
+        how=How.DEFAULT,
+        why="the default is in the home folder, which is small",
+    ),
+    EnvVar(
+        name="TRITON_CACHE_DIR",
+        value=Join(Var("HPC_RUN"), "/cache/triton"),
+        how=How.DEFAULT,
+        why="kernels compile at the first step; home folders are small and shared by all runs",
+    ),
+)
+"""Variables that the libraries below these trainers read."""
+
+
+@frozen
+class Checkout:
+    """Where a trainer's own repository is, at the commit that a run without `[code]` trains with."""
+
+    url: str
+    revision: str
+
+    @property
+    def code(self) -> Code:
+        return Code(git=self.url, rev=self.revision)
+
+
+def files_of(run: RunSpec, names: Iterable[str], reader: str) -> tuple[Yaml, ...]:
+    """The trainer's own files as the run file names them; ConfigError with what is wrong in any."""
+    found: list[Yaml] = []
+    problems: list[Problem] = []
+    for name in names:
+        try:
+            found.append(read(run.texts.get(name, ""), name, reader))
+        except ConfigError as error:  # noqa: PERF203  (each file tells its own)
+            problems += error.problems
+    if problems:
+        raise ConfigError(*problems)
+    return tuple(found)
+
+
+def machine(run: RunSpec, cluster: Cluster) -> Machine:
+    """The GPUs and nodes that the run asks for."""
+    each = max(1, ranks.gpus_per_node(run, cluster))
+    world = ranks.world(run, cluster)
+    return Machine(gpus=world, nodes=run.resources.nodes or -(-world // each))
+
+
+def checkout_problems(run: RunSpec, known: Checkout) -> Iterator[Problem]:
+    """A repository that the run names must be pinned to be the same tomorrow."""
+    if run.code is not None and run.code.git and not run.code.rev:
+        yield Problem(
+            code="trainer-checkout",
+            message="the newest revision of the repository would be trained with, whatever it is that day",
+            where="code.git",
+            hint=f'rev = "{known.revision}"',
+            fatal=False,
+        )
+
+
+def counted_problems(run: RunSpec, trainer: str, key: str) -> Iterator[Problem]:
+    """These trainers count steps between checkpoints, and know no time."""
+    if run.checkpoint.every is not None:
+        yield Problem(
+            code="checkpoint-steps",
+            message=f"{trainer} counts steps between checkpoints, so `every` says nothing to it",
+            where="checkpoint.every",
+            hint=f"{key}: 500      (in its configuration)",
+            fatal=False,
+        )
+
+
+def revisions(run: RunSpec, plan: Plan, known: Checkout) -> frozenset[str]:
+    """Every name of the checkout's revision: the run file's and the pinned commit."""
+    code = run.code or known.code
+    if not code.git:
+        return frozenset()
+    pinned = (pin.value for pin in plan.pins if pin.name.partition("@")[0] == code.git)
+    return frozenset(filter(None, (code.rev, *pinned)))
+
+
+def entered(assets: Mapping[str, Word]) -> tuple[Line, ...]:
+    """The way into the checkout, where these trainers must be started."""
+    return (Cmd.of("cd", assets[CODE]),) if CODE in assets else ()
+
+
+def resumes_from(run: RunSpec) -> str:
+    """What a configuration says of resumption: the run's own folder, a path, or nothing."""
+    said = run.checkpoint.resume
+    return {"auto": CHECKPOINTS, "never": ""}.get(said, said)
+
+
+def must_exist(run: RunSpec, *files: str) -> tuple[Line, ...]:
+    """Lines that stop the job where a named checkpoint is not there.
+
+    The trainer itself would start from step 0 without an error.
+    """
+    said = run.checkpoint.resume
+    return tuple(Cmd.of("ls", f"{said}/{name}") for name in files) if said.startswith("/") else ()
+
+
+def settings_of(options: Any) -> Mapping[str, Any]:
+    """The run file's own keys of the configuration."""
+    return dict(options.settings) if options is not None else {}

@@ -1,0 +1,192 @@
+"""`nanotron`: pretraining with Hugging Face's nanotron, from its own repository and its own YAML.
+
+`config` names the YAML beside the run file; `[train.nanotron.settings]` has the same keys and lies over
+it, or stands alone. One resolved file is written for each run; checkpoints go to the run's own folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.job import Rule
+from hpctrain.model.layer import EnvVar, How, Layer
+from hpctrain.model.plan import Plan
+from hpctrain.model.run import Code, RunSpec
+from hpctrain.model.step import Ranks
+from hpctrain.model.train import Layout, Pattern, Train
+from hpctrain.model.words import Join, Var, Word
+from hpctrain_plugins.trainers import ranks
+from hpctrain_plugins.trainers.command import filled as placed
+from hpctrain_plugins.trainers.external import deep, runs
+from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
+from hpctrain_plugins.trainers.external.places import (
+    CHECKPOINTS,
+    asset_faults,
+    hub_faults,
+    relative_faults,
+    shared_folder,
+)
+from hpctrain_plugins.trainers.external.resolved import filled, yaml_file
+from hpctrain_plugins.trainers.nanotron import checks
+from hpctrain_plugins.trainers.nanotron.rules import RULES
+from hpctrain_plugins.trainers.nanotron.size import numbers
+from hpctrain_plugins.trainers.yaml_file import Path, read
+
+HPCTRAIN_API = 1
+
+NAME = "nanotron"
+FILE = "nanotron.yaml"
+_LOADED = ("hf_dataset_or_datasets", "tokenizer_name_or_path", "tokenizer_name")
+CHECKOUT = runs.Checkout(
+    "https://github.com/huggingface/nanotron",
+    checks.BEFORE_LOCAL_RANK[0],
+)
+"""The revision that CSCS documents; it also starts on 2 nodes with 4 GPUs each."""
+ENV = EnvVar(name="CUDA_DEVICE_MAX_CONNECTIONS", value="1", why="nanotron asserts it: order of its streams")
+PROGRESS = Pattern(
+    regex=r"iteration: (?P<step>\d+) / \d+ \| consumed_tokens: (?P<tokens>\S+)"
+    r".*? \| tokens_per_sec: (?P<tokens_per_s>\S+)"
+    r"(?:.*? \| grad_norm: (?P<grad_norm>\S+))?.*? \| lm_loss: (?P<loss>\S+) \| lr: (?P<lr>\S+)"
+    r" \| model_tflops_per_gpu: (?P<tflops_per_gpu>\S+)"
+)
+"""Its numbers have three digits and end in K, M, B, T, P or E."""
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """nanotron with your YAML, checked before the queue and resolved into one file for a run."""
+
+    config: str = attrs.field(default="", metadata={"input": True})
+    """Your nanotron YAML, beside the run file."""
+    deep: bool = False
+    """Let the trainer's own code read the resolved file in a short job, before the nodes with GPUs."""
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    """Keys of the same YAML that lie over it, or stand alone."""
+
+
+@hookimpl
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
+    """`run_train.py` under torchrun on every node, with one resolved YAML."""
+    config = config_of(run)
+    values = over(config.data, _decided(run))
+    file = yaml_file(FILE, filled(values, lambda text: placed(text, run, cluster, assets)))
+    source, gpus = _source(assets), ranks.world(run, cluster)
+    return Train(
+        argv=(
+            *ranks.torchrun(max(1, ranks.gpus_per_node(run, cluster))),
+            *("run_train.py", "--config-file", Join(Var("HPC_RUN"), f"/steps/train/{FILE}")),
+        ),
+        layer=Layer(
+            env=(*runs.ENV, ENV, *source),
+            task=(*runs.must_exist(run, _last_written(run)), *runs.entered(assets)),
+            files=(file,),
+        ),
+        ranks=Ranks.PER_NODE,
+        checkpoints=Layout(format=NAME, name=r"(?P<step>\d+)", complete="model_config.json"),
+        progress=(PROGRESS,),
+        numbers=numbers(config),
+        before=deep.steps(NAME, file, gpus, assets, source) if _options(run).deep else (),
+    )
+
+
+@hookimpl
+def checkout() -> Code:
+    """nanotron's repository, where the run file names no other."""
+    return CHECKOUT.code
+
+
+@hookimpl
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
+    """What is wrong with the configuration on these nodes, before anything is written."""
+    if plan.train is None:
+        return
+    config = config_of(run)
+    for fault in checks.faults(config, runs.machine(run, cluster), runs.revisions(run, plan, CHECKOUT)):
+        yield config.problem(fault)
+    folder = ("checkpoints", "checkpoints_path")
+    for fault in (
+        *asset_faults(config, run),
+        *hub_faults(config, _LOADED),
+        *shared_folder(config, folder),
+        *_paths(config, fatal=True),
+    ):
+        yield config.problem(fault)
+    yield from (problem for file in config.files for problem in file.problems)
+    yield from runs.checkout_problems(run, CHECKOUT)
+    yield from runs.counted_problems(run, NAME, "checkpoint_interval")
+
+
+@hookimpl
+def check_config(files: Mapping[str, str], gpus: int, nodes: int) -> Iterable[Problem]:
+    """The same for bare files, without a run."""
+    documents = [read(text, name, NAME) for name, text in files.items()]
+    if len(documents) != 1:
+        raise ConfigError.of("trainer-conflict", "nanotron reads one file", hint="name one file")
+    config = merged(NAME, documents, {})
+    for fault in (*checks.faults(config, Machine(gpus=gpus, nodes=nodes)), *_paths(config, fatal=False)):
+        yield config.problem(fault)
+    yield from documents[0].problems
+
+
+@hookimpl
+def diagnose_rules() -> Iterable[Rule]:
+    """Failures of this trainer."""
+    return RULES
+
+
+def config_of(run: RunSpec) -> Config:
+    """The run's configuration; ConfigError when the file is no YAML or there is none."""
+    options = _options(run)
+    documents = runs.files_of(run, [options.config] if options.config else [], NAME)
+    if not documents and not options.settings:
+        raise ConfigError.of(
+            "trainer-missing",
+            "nanotron has no configuration",
+            where="train.nanotron.config",
+            hint='[train.nanotron]\nconfig = "config.yaml"',
+        )
+    return merged(NAME, documents, options.settings)
+
+
+def _options(run: RunSpec) -> Options:
+    return run.train.options if isinstance(run.train.options, Options) else Options()
+
+
+def _source(assets: Mapping[str, Word]) -> tuple[EnvVar, ...]:
+    """The package itself lies in `src` of its repository."""
+    if runs.CODE not in assets:
+        return ()
+    why = "nanotron itself, at the revision that the run names"
+    value = Join(assets[runs.CODE], "/src")
+    return (EnvVar(name="PYTHONPATH", value=value, how=How.PREPEND, why=why),)
+
+
+def _decided(run: RunSpec) -> dict[str, Any]:
+    """What the plan decides: where checkpoints go, and what to go on from."""
+    resume = runs.resumes_from(run) or None
+    return {"checkpoints": {"checkpoints_path": CHECKPOINTS, "resume_checkpoint_path": resume}}
+
+
+def _last_written(run: RunSpec) -> str:
+    """The file that says a folder can be gone on from: of one checkpoint, or of several."""
+    return "model_config.json" if run.checkpoint.resume.rstrip("/")[-1:].isdigit() else "latest.txt"
+
+
+def _paths(config: Config, *, fatal: bool) -> Iterable[Any]:
+    stages = config.get("data_stages")
+    count = len(stages) if isinstance(stages, list) else 0
+    keys: dict[Path, str] = {
+        ("data_stages", n, "data", "dataset", key): "{assets.dataset}"
+        for n in range(count)
+        for key in ("dataset_folder", "dataset_read_path")
+    }
+    if not fatal:
+        folder = {"checkpoints_path": "/path", "resume_checkpoint_path": "/path"}
+        keys |= {("checkpoints", key): value for key, value in folder.items()}
+    return relative_faults(config, keys, fatal=fatal)

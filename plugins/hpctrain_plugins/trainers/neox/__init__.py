@@ -1,0 +1,196 @@
+"""`neox`: pretraining and post-training with GPT-NeoX, from its own repository and its own YAML.
+
+`config` names the files beside the run file; `[train.neox.settings]` has the same keys and lies over
+them, or stands alone. One resolved file is written for each run; checkpoints go to the run's own folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.job import Rule
+from hpctrain.model.layer import EnvVar, File, How, Layer
+from hpctrain.model.plan import Plan
+from hpctrain.model.run import Code, RunSpec
+from hpctrain.model.step import Ranks
+from hpctrain.model.train import Layout, Pattern, Train
+from hpctrain.model.words import Join, Var, Word
+from hpctrain_plugins.trainers import ranks
+from hpctrain_plugins.trainers.command import filled as placed
+from hpctrain_plugins.trainers.external import deep, runs
+from hpctrain_plugins.trainers.external.config import Config, Fault, Machine
+from hpctrain_plugins.trainers.external.places import (
+    CHECKPOINTS,
+    asset_faults,
+    relative_faults,
+    shared_folder,
+)
+from hpctrain_plugins.trainers.external.resolved import filled, yaml_file
+from hpctrain_plugins.trainers.neox import checks, data, files, start
+from hpctrain_plugins.trainers.neox.rules import RULES
+from hpctrain_plugins.trainers.neox.size import HFU_TO_MFU, numbers
+from hpctrain_plugins.trainers.yaml_file import Path, Yaml, read
+
+HPCTRAIN_API = 1
+
+NAME = "neox"
+FILE = "neox.yml"
+UPSTREAM = "EleutherAI/gpt-neox"
+CHECKOUT = runs.Checkout(
+    f"https://github.com/{UPSTREAM}",
+    "ea7aefd8f8e183256992d9fede4d7c71a46d67a5",
+)
+"""Of 2026-05-19; the Isambard document trains with the fork GeodesicResearch/geodesic-gpt-neox."""
+LAUNCHER = frozenset(
+    {
+        *("launcher", "deepspeed_slurm", "deepspeed_mpi", "hostfile", "include", "exclude", "no_ssh_check"),
+        *("num_nodes", "num_gpus", "master_addr", "master_port", "account", "comment", "force_multi"),
+    }
+)
+"""How NeoX would start ranks elsewhere; they run already when it reads its file."""
+ENV = EnvVar(
+    name="TORCH_EXTENSIONS_DIR",
+    value=Join(Var("HPC_RUN"), "/cache/extensions"),
+    how=How.DEFAULT,
+    why="DeepSpeed compiles at its first start; two users of one cache wait for each other",
+)
+_PROGRESS = (
+    r"(?:samples/sec: (?P<tokens_per_s>[\d.]+) \| )?iteration\s+(?P<step>\d+)/\s*\d+ \|"
+    r"(?:.*? learning rate: (?P<lr>\S+) \|)?"
+    r"(?:.*? approx flops per GPU: (?P<tflops_per_gpu>[\d.]+)TFLOPS \|)?"
+    r".*? lm_loss: (?P<loss>\S+)"
+)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """GPT-NeoX with your YAML, checked before the queue and resolved into one file for a run."""
+
+    config: tuple[str, ...] = attrs.field(default=(), metadata={"input": True})
+    """Your NeoX files, beside the run file; a key may stand in one of them only."""
+    deep: bool = False
+    """Let the trainer's own code read the resolved file in a short job, before the nodes with GPUs."""
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    """Keys of the same files that lie over them, or stand alone."""
+
+
+@hookimpl
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
+    """`train.py` in every rank, with one resolved file."""
+    config = files.config_of(documents(run), _settings(run))
+    step = Join(Var("HPC_RUN"), "/steps/train/")
+    values = {key: value for key, value in config.data.items() if key not in LAUNCHER} | _decided(run)
+    file = yaml_file(FILE, filled(values, lambda text: placed(text, run, cluster, assets)))
+    return Train(
+        argv=("python", Join(step, start.FILE), Join(step, FILE)),
+        layer=Layer(
+            env=(*ranks.PER_GPU, *runs.ENV, ENV),
+            task=(*runs.must_exist(run, "latest"), *runs.entered(assets)),
+            files=(
+                file,
+                File(path=start.FILE, body=(start.SOURCE,)),
+            ),
+        ),
+        ranks=Ranks.PER_GPU,
+        checkpoints=Layout(format=NAME, name=r"global_step(?P<step>\d+)", complete=f"configs/{FILE}"),
+        progress=(progress(config),),
+        numbers=numbers(config, runs.machine(run, cluster)),
+        before=deep.steps(NAME, file, ranks.world(run, cluster), assets) if _options(run).deep else (),
+    )
+
+
+@hookimpl
+def checkout() -> Code:
+    """NeoX's repository, where the run file names no other."""
+    return CHECKOUT.code
+
+
+def progress(config: Config) -> Pattern:
+    """NeoX prints rows a second, and HFU where activations are recomputed."""
+    hardware = HFU_TO_MFU if config.get("checkpoint_activations") else 1.0
+    rows = float(config.number("seq_length", default=1))
+    return Pattern(regex=_PROGRESS, scale={"tokens_per_s": rows, "tflops_per_gpu": hardware})
+
+
+@hookimpl
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
+    """What is wrong with the configuration on these nodes, before anything is written."""
+    if plan.train is None:
+        return
+    found = documents(run)
+    config = files.config_of(found, _settings(run))
+    upstream = run.code is None or UPSTREAM.lower() in run.code.git.lower()
+    for fault in (
+        *_faults(found, config, runs.machine(run, cluster), upstream=upstream),
+        *asset_faults(config, run),
+        *shared_folder(config, ("save",)),
+        *relative_faults(config, _paths(fatal=True), fatal=True),
+    ):
+        yield config.problem(fault)
+    yield from (problem for file in found for problem in file.problems)
+    yield from runs.checkout_problems(run, CHECKOUT)
+    yield from runs.counted_problems(run, NAME, "checkpoint_factor")
+
+
+@hookimpl
+def check_config(files: Mapping[str, str], gpus: int, nodes: int) -> Iterable[Problem]:
+    """The same for bare files, without a run."""
+    return _bare([read(text, name, NAME) for name, text in files.items()], Machine(gpus=gpus, nodes=nodes))
+
+
+@hookimpl
+def diagnose_rules() -> Iterable[Rule]:
+    """Failures of this trainer."""
+    return RULES
+
+
+def documents(run: RunSpec) -> tuple[Yaml, ...]:
+    """The run's NeoX files; ConfigError when one is no YAML or there is nothing at all."""
+    options = _options(run)
+    if not options.config and not options.settings:
+        raise ConfigError.of(
+            "trainer-missing",
+            "neox has no configuration",
+            where="train.neox.config",
+            hint='[train.neox]\nconfig = ["model.yml"]',
+        )
+    return runs.files_of(run, options.config, NAME)
+
+
+def _bare(found: list[Yaml], machine: Machine) -> Iterable[Problem]:
+    config = files.config_of(found, {})
+    relative = relative_faults(config, _paths(fatal=False), fatal=False)
+    for fault in (*_faults(tuple(found), config, machine, upstream=True), *relative):
+        yield config.problem(fault)
+    yield from (problem for file in found for problem in file.problems)
+
+
+def _faults(found: tuple[Yaml, ...], config: Config, machine: Machine, *, upstream: bool) -> list[Fault]:
+    return [*files.faults(found), *checks.faults(config, machine, upstream=upstream)]
+
+
+def _options(run: RunSpec) -> Options:
+    return run.train.options if isinstance(run.train.options, Options) else Options()
+
+
+def _settings(run: RunSpec) -> Mapping[str, Any]:
+    return _options(run).settings
+
+
+def _decided(run: RunSpec) -> dict[str, Any]:
+    """What the plan decides: where checkpoints go, what to go on from, and that ranks run already."""
+    resume = runs.resumes_from(run)
+    load = {"load": resume} if resume else {"load": None}
+    return {"save": CHECKPOINTS, **load, "deepspeed_slurm": False}
+
+
+def _paths(*, fatal: bool) -> dict[Path, str]:
+    keys: dict[Path, str] = {(key,): "{assets.dataset}/…" for key in data.path_keys()}
+    keys |= {(key,): "{assets.tokenizer}/…" for key in ("vocab_file", "merge_file")}
+    return keys if fatal else keys | {("save",): "/path", ("load",): "/path"}

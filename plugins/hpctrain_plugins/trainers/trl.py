@@ -1,0 +1,188 @@
+"""`trl`: supervised fine-tuning, LoRA and pretraining with transformers, TRL and PEFT.
+
+The keys of `[train.trl]` are the flags of `python -m hpctrain_trl`. `model`, `tokenizer` and the
+datasets name assets: `dataset`, `dataset:train` or, for something inside, `dataset/train.jsonl`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
+from hpctrain.model.job import Rule
+from hpctrain.model.layer import EnvVar, How, Layer
+from hpctrain.model.plan import Plan
+from hpctrain.model.run import RunSpec
+from hpctrain.model.step import Ranks
+from hpctrain.model.train import Layout, Pattern, Train
+from hpctrain.model.words import Join, Var, Word
+from hpctrain_plugins.trainers import ranks, trl_checks, trl_numbers
+from hpctrain_plugins.trainers.config_file import json_file
+from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST, FIELDS, TYPES, Settings
+
+HPCTRAIN_API = 1
+
+
+_PLAIN = Settings()
+
+
+def _option(name: str) -> Any:
+    facts = FIELDS[name].metadata
+    bounds = [attrs.validators.ge(facts["least"])] if "least" in facts else []
+    bounds += [attrs.validators.le(facts["most"])] if "most" in facts else []
+    default = getattr(_PLAIN, name)
+    return attrs.field(
+        default=attrs.Factory(dict) if default == {} else default,
+        validator=bounds or None,
+        metadata=dict(facts),
+    )
+
+
+_NAMES = [name for name, field in FIELDS.items() if not field.metadata.get("job_only")]
+Options: Any = frozen(
+    type(
+        "Options",
+        (),
+        {
+            "__doc__": "The trainer's own settings without those that the plan decides.",
+            "__module__": __name__,
+            "__annotations__": {name: TYPES[name] for name in _NAMES},
+            **{name: _option(name) for name in _NAMES},
+        },
+    ),
+    kw_only=True,
+)
+
+_CONFIG = "trl.json"
+_ASSETS = ("model", "tokenizer", "train_dataset", "eval_dataset")
+_PROGRESS = (
+    r"step (?P<step>\d+)/\d+ \| loss (?P<loss>\S+)(?: \| lr (?P<lr>\S+))?"
+    r"(?: \| grad_norm (?P<grad_norm>\S+))? \| tokens (?P<tokens>\d+) \| tokens_per_s (?P<tokens_per_s>\d+)"
+)
+
+
+@hookimpl
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
+    """`python -m hpctrain_trl` in every rank, its settings in one JSON file."""
+    options = options_of(run)
+    program: tuple[Word, ...] = (
+        *("-m", "hpctrain_trl", "--config"),
+        Join(Var("HPC_RUN"), f"/steps/train/{_CONFIG}"),
+    )
+    per_gpu = options.ranks == "per_gpu"
+    each = options.processes_per_node or max(1, ranks.gpus_per_node(run, cluster))
+    return Train(
+        argv=(*(("python",) if per_gpu else ranks.torchrun(each)), *program),
+        layer=Layer(
+            env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options)),
+            files=(json_file(_CONFIG, _settings(run, cluster, options, assets)),),
+        ),
+        ranks=Ranks.PER_GPU if per_gpu else Ranks.PER_NODE,
+        checkpoints=Layout(
+            format="peft" if options.method == "lora" else "hf",
+            name=CHECKPOINT,
+            complete=CHECKPOINT_LAST,
+        ),
+        progress=(Pattern(regex=_PROGRESS),),
+        code=("hpctrain_trl",),
+        numbers=trl_numbers.numbers(options, world_of(run, cluster)),
+    )
+
+
+@hookimpl
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:  # noqa: ARG001
+    """What is wrong with `[train.trl]` before anything is written."""
+    return trl_checks.problems(options_of(run), run, world_of(run, cluster))
+
+
+@hookimpl
+def diagnose_rules() -> Iterable[Rule]:
+    """Failures of this trainer and of the libraries below it."""
+    from hpctrain_plugins.trainers.trl_rules import RULES
+
+    return RULES
+
+
+def options_of(run: RunSpec) -> Any:
+    """The run's `[train.trl]`; the defaults where the run file has no such table."""
+    return run.train.options if isinstance(run.train.options, Options) else Options()
+
+
+def world_of(run: RunSpec, cluster: Cluster) -> int:
+    """How many ranks train."""
+    options = options_of(run)
+    return ranks.world(run, cluster, options.processes_per_node if options.ranks == "per_node" else 0)
+
+
+def _settings(run: RunSpec, cluster: Cluster, options: Any, assets: Mapping[str, Word]) -> dict[str, Any]:
+    """What the job reads: the options with assets as paths, and what the plan decides."""
+    chosen = {
+        name: value
+        for name, value in attrs.asdict(options, recurse=False).items()
+        if not FIELDS[name].metadata.get("plan_only")
+    }
+    for name in _ASSETS:
+        chosen[name] = located(chosen[name], run, assets)
+    if trl_checks.needs_no_model(options):
+        chosen["model"] = ""
+    return {
+        **chosen,
+        "config": dict(options.config),
+        "run_name": options.run_name or run.name,
+        "save_every_s": run.checkpoint.every.seconds if run.checkpoint.every else 0,
+        "save_total_limit": run.checkpoint.keep,
+        "resume": run.checkpoint.resume,
+        "peak_tflops": cluster.hardware.peak_tflops,
+    }
+
+
+def located(spec: str, run: RunSpec, assets: Mapping[str, Word]) -> Word:
+    """`asset`, `asset/below` and `asset:split` as a word; an asset's own split is the default."""
+    name, below, split = trl_checks.parts(spec)
+    if name not in assets:
+        return spec
+    split = split or run.assets[name].split
+    ends = (f"/{below}" if below else "", f":{split}" if split else "")
+    return Join(assets[name], *filter(None, ends)) if any(ends) else assets[name]
+
+
+def _env(options: Any) -> tuple[EnvVar, ...]:
+    """Variables that the libraries read, each with its reason."""
+    offline = "everything was brought here before: a node without network must not try"
+    found = [
+        EnvVar(name="OMP_NUM_THREADS", value="1", how=How.DEFAULT, why="ranks that share cores burn them"),
+        EnvVar(name="TOKENIZERS_PARALLELISM", value="false", why="its threads do not survive a fork"),
+        EnvVar(name="PYTHONUNBUFFERED", value="1", why="the log shows the last line before a crash"),
+        EnvVar(name="HF_HUB_OFFLINE", value="1", why=offline),
+        EnvVar(name="HF_DATASETS_OFFLINE", value="1", why=offline),
+        EnvVar(
+            name="HF_HOME",
+            value=Join(Var("HPC_RUN"), "/cache"),
+            why="the default is in the home folder, which is small",
+        ),
+    ]
+    if options.report_to == "wandb" or options.wandb_project:
+        found += [
+            EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),
+            EnvVar(name="WANDB_DIR", value=Var("HPC_RUN"), why="beside the run, not in the home folder"),
+        ]
+    if options.wandb_project:
+        project = re.sub(r"[^\w.-]", "-", options.wandb_project)
+        found.append(EnvVar(name="WANDB_PROJECT", value=project, why="train.trl.wandb_project"))
+    if options.zero_stage:
+        found.append(
+            EnvVar(
+                name="TORCH_EXTENSIONS_DIR",
+                value=Join(Var("HPC_RUN"), "/cache/extensions"),
+                how=How.DEFAULT,
+                why="DeepSpeed compiles at its first start; two users of one cache wait for each other",
+            )
+        )
+    return tuple(found)

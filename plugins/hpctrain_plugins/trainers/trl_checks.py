@@ -1,0 +1,119 @@
+"""What can be wrong with `[train.trl]`, known before the queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hpctrain.errors import Problem
+from hpctrain.model.run import RunSpec
+from hpctrain_trl.settings import together
+
+_SPEC = re.compile(r"(?P<name>[^/:]+)(?:/(?P<below>[^:]+))?(?::(?P<split>.+))?")
+_HUB = re.compile(r"[\w.-]+/[\w.-]+\Z")
+
+
+def parts(spec: str) -> tuple[str, str, str]:
+    """The asset's name, the path below it and the split of `asset/below:split`."""
+    match = _SPEC.fullmatch(spec)
+    return (match["name"], match["below"] or "", match["split"] or "") if match else (spec, "", "")
+
+
+def needs_no_model(options: Any) -> bool:
+    """Whether the run file itself says what the model is."""
+    return bool(options.from_scratch and options.config)
+
+
+def problems(options: Any, run: RunSpec, world: int) -> Iterator[Problem]:
+    """Everything at once."""
+    for field, said in together(options):
+        yield Problem(code="trl-setting", message=said, where=f"train.trl.{field}")
+    yield from _assets(options, run)
+    yield from _shape(options)
+    if options.max_steps and run.checkpoint.every is None and not options.save_steps:
+        yield from _unsaved(options, run)
+    if options.zero_stage and world == 1:
+        yield Problem(
+            code="trl-zero",
+            message="zero_stage divides memory among ranks, and this run has one",
+            where="train.trl.zero_stage",
+            fatal=False,
+        )
+
+
+def _assets(options: Any, run: RunSpec) -> Iterator[Problem]:
+    for field in ("model", "tokenizer", "train_dataset", "eval_dataset"):
+        spec = getattr(options, field)
+        unused = not spec or (field == "model" and needs_no_model(options))
+        if unused or spec.startswith("/"):
+            continue
+        name = parts(spec)[0]
+        if name not in run.assets:
+            yield _unknown(field, spec, name, run)
+    if needs_no_model(options) and not options.tokenizer:
+        yield Problem(
+            code="trl-tokenizer",
+            message="a model from random weights needs the tokenizer of some asset",
+            where="train.trl.tokenizer",
+            hint='tokenizer = "model"',
+        )
+
+
+def _unknown(field: str, spec: str, name: str, run: RunSpec) -> Problem:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, run.assets, 1)
+    hint = f'{field} = "{near[0]}{spec[len(name) :]}"' if near else f'[assets]\n{field} = {{ hub = "…" }}'
+    if not near and _HUB.match(spec.split(":")[0]):
+        hint = f'[assets]\n{field} = {{ hub = "{spec.split(":")[0]}" }}'
+    known = ", ".join(run.assets) or "none"
+    return Problem(
+        code="unknown-asset",
+        message=f"there is no asset {name}",
+        where=f"train.trl.{field}",
+        hint=hint,
+        notes=(f"assets: {known}",),
+    )
+
+
+def _shape(options: Any) -> Iterator[Problem]:
+    if not options.config:
+        return
+    where = "train.trl.config"
+    if not isinstance(options.config.get("model_type"), str):
+        yield Problem(
+            code="trl-config",
+            message="config does not say of which kind the model is",
+            where=where,
+            hint='model_type = "qwen3"',
+        )
+    heads, hidden = (options.config.get(key) for key in ("num_attention_heads", "hidden_size"))
+    if _counts(heads, hidden) and "head_dim" not in options.config and hidden % heads:
+        said = f"hidden_size {hidden} cannot be divided among {heads} heads"
+        yield Problem(code="trl-config", message=said, where=where)
+    kv = options.config.get("num_key_value_heads")
+    if _counts(heads, kv) and heads % kv:
+        said = f"num_attention_heads {heads} is no multiple of num_key_value_heads {kv}"
+        yield Problem(code="trl-config", message=said, where=where)
+    longest = options.config.get("max_position_embeddings")
+    if _counts(longest) and options.max_length > longest:
+        said = f"max_length {options.max_length} is longer than the model's {longest} positions"
+        yield Problem(code="trl-config", message=said, where="train.trl.max_length")
+
+
+def _counts(*values: object) -> bool:
+    return all(type(value) is int and value > 0 for value in values)
+
+
+def _unsaved(options: Any, run: RunSpec) -> Iterator[Problem]:
+    time = run.resources.time
+    if time is not None and time.minutes > 60:
+        yield Problem(
+            code="trl-unsaved",
+            message=f"the only checkpoint is after step {options.max_steps}",
+            where="checkpoint.every",
+            hint='[checkpoint]\nevery = "30m"',
+            notes=("a run that is stopped by a signal also saves",),
+            fatal=False,
+        )

@@ -1,0 +1,63 @@
+"""Size and effort of a run, from the shape that its run file states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpctrain.model.train import Numbers
+from hpctrain_job.shape import Shape, hardware
+
+_GB = 1e9
+_ADAM = 8
+"""Bytes of AdamW's two moments for one trained weight."""
+
+
+def numbers(options: Any, world: int) -> Numbers:
+    """What is known before the job; what is not stays None and is named."""
+    rows = options.per_device_train_batch_size * options.gradient_accumulation_steps * world
+    left_out = ["padding: rows shorter than max_length count as full"]
+    if not options.max_steps:
+        left_out.append("steps: they follow from the number of rows")
+    shape = Shape.of(options.config)
+    tokens = rows * options.max_length
+    steps = options.max_steps or None
+    if shape is None:
+        left_out.append("size: the run file does not state the model's shape (train.trl.config)")
+        return Numbers(tokens_per_step=tokens, steps=steps, leaves_out=tuple(left_out))
+    lora = options.method == "lora"
+    trained = _adapters(options, shape) if lora else shape.parameters
+    return Numbers(
+        parameters=shape.parameters,
+        trained=trained,
+        active=shape.active if shape.active < shape.parameters else None,
+        tokens_per_step=tokens,
+        steps=steps,
+        flops_per_token=shape.flops_per_token(options.max_length, frozen=lora),
+        flops_causal=shape.flops_per_token(options.max_length, causal=True, frozen=lora),
+        hardware=hardware(frozen=lora) if options.activation_checkpointing else 1.0,
+        memory_gb=_memory(options, shape.parameters, trained, world) if trained else None,
+        leaves_out=(*left_out, "memory: activations and what the runtime itself takes"),
+    )
+
+
+def _adapters(options: Any, shape: Shape) -> int | None:
+    """Adapter weights, where they sit on every linear layer; a choice of layers is not counted here."""
+    return shape.adapters(options.lora_r) if options.lora_target_modules == ("all-linear",) else None
+
+
+def _memory(options: Any, parameters: int, trained: int, world: int) -> float:
+    """Weights, gradients and AdamW's moments on one GPU; ZeRO divides them by stage, FSDP all."""
+    half = options.dtype == "bfloat16" or (options.dtype == "auto" and options.method == "lora")
+    weights = parameters * (2 if half else 4)
+    moments = trained * _ADAM
+    gradients = trained * 4
+    if options.method == "lora":
+        weights += trained * 4
+    stage = 3 if options.fsdp else options.zero_stage
+    if stage >= 1:
+        moments //= world
+    if stage >= 2:
+        gradients //= world
+    if stage == 3:
+        weights //= world
+    return round((weights + moments + gradients) / _GB, 3)

@@ -1,0 +1,147 @@
+"""Data in the three forms the trainer knows: `text`, `messages`, or `prompt` and `completion`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hpctrain_trl.errors import BadConfig
+from hpctrain_trl.settings import Settings
+
+_SPLIT = re.compile(r"(?P<name>.+):(?P<split>[A-Za-z_][\w.]*(?:\[[\d:%+]*\])?)\Z")
+_SUFFIXES = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".txt": "text",
+}
+_SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
+
+
+def load(settings: Settings, side: str, chat: bool) -> Any:
+    """The `train` or `eval` data in a form the trainer knows.
+
+    `chat`: the tokenizer has a template, so that pairs become one user's and one assistant's message.
+    """
+    spec = getattr(settings, f"{side}_dataset")
+    rows = _rows(spec, getattr(settings, f"{side}_subset"))
+    if len(rows) == 0:
+        raise BadConfig("data-empty", f"{side}_dataset {spec} has no rows")
+    source, target = (_pair_field(settings, side, end) for end in ("source", "target"))
+    if settings.method == "pretrain":
+        return _texts(rows, settings.text_field, spec)
+    if source:
+        return _pairs(_only(rows, spec, source, target), source, target, chat)
+    if {"prompt", "completion"} <= set(rows.column_names):
+        return _pairs(_only(rows, spec, "prompt", "completion"), "prompt", "completion", chat)
+    if settings.messages_field in rows.column_names:
+        return _messages(rows, settings.messages_field, spec, chat)
+    return _texts(rows, settings.text_field, spec)
+
+
+def _pair_field(settings: Settings, side: str, end: str) -> str:
+    own: str = getattr(settings, f"{side}_{end}_field")
+    return own or (getattr(settings, f"train_{end}_field") if side == "eval" else "")
+
+
+def _rows(spec: str, subset: str) -> Any:
+    """Open `PATH`, `PATH:SPLIT` or `NAME:SPLIT`."""
+    name, split = split_of(spec)
+    if Path(name).is_file() and Path(name).stat().st_size == 0:
+        raise BadConfig("data-empty", f"{name} is an empty file")
+    try:
+        return _opened(name, subset, split)
+    except BadConfig:
+        raise
+    except Exception as error:  # readers of many formats raise what they like
+        cause = error.__cause__ or error
+        raise BadConfig("data", f"{spec} cannot be read: {_first_line(cause)}") from error
+
+
+def _opened(name: str, subset: str, split: str) -> Any:
+    import datasets
+
+    path = Path(name)
+    if any((path / mark).is_file() for mark in _SAVED):
+        return _one(datasets.load_from_disk(name), split, name)
+    if not path.is_file():
+        return _one(datasets.load_dataset(name, subset or None, split=split or None), split, name)
+    kind = _SUFFIXES.get(path.suffix)
+    if kind is None:
+        raise BadConfig("data-kind", f"{name} is of a kind that is not known", " ".join(_SUFFIXES))
+    return _one(datasets.load_dataset(kind, data_files=name), split, name)
+
+
+def split_of(spec: str) -> tuple[str, str]:
+    """`("name", "train")` of `name:train`; a path that exists is never taken apart."""
+    match = None if Path(spec).exists() else _SPLIT.match(spec)
+    return (match["name"], match["split"]) if match else (spec, "")
+
+
+def _one(found: Any, split: str, spec: str) -> Any:
+    """One split of what was found; the only one, or `train`, where none was named."""
+    if not isinstance(found, dict):
+        return found
+    name = split or ("train" if "train" in found else next(iter(found)))
+    if name not in found:
+        raise BadConfig("data-split", f"{spec} has no split {name}", " ".join(found))
+    return found[name]
+
+
+def _only(rows: Any, spec: str, *fields: str) -> Any:
+    """Only these fields, each checked to be there and to be text in every row."""
+    for field in fields:
+        if field not in rows.column_names:
+            there = ", ".join(rows.column_names)
+            raise BadConfig("data-field", f"{spec} has no field {field}", f"there are: {there}")
+    rows = rows.select_columns(list(fields))
+    for field in fields:
+        kind = getattr(rows.features[field], "dtype", type(rows.features[field]).__name__)
+        if kind not in ("string", "large_string"):
+            raise BadConfig("data-type", f"field {field} of {spec} holds {kind}, not text")
+        empty = next((i for i, text in enumerate(rows[field]) if text is None), None)
+        if empty is not None:
+            raise BadConfig("data-type", f"field {field} of {spec} is empty in row {empty + 1}")
+    return rows
+
+
+def _texts(rows: Any, field: str, spec: str) -> Any:
+    rows = _only(rows, spec, field)
+    return rows if field == "text" else rows.rename_column(field, "text")
+
+
+def _messages(rows: Any, field: str, spec: str, chat: bool) -> Any:
+    if not chat:
+        raise BadConfig("template", f"{spec} holds messages, but the tokenizer has no chat template")
+    rows = rows.select_columns([field])
+    return rows if field == "messages" else rows.rename_column(field, "messages")
+
+
+def _pairs(rows: Any, source: str, target: str, chat: bool) -> Any:
+    form = _as_chat if chat else _as_lines
+    return rows.map(
+        form,
+        fn_kwargs={"source": source, "target": target},
+        remove_columns=rows.column_names,
+        desc="Pairs",
+    )
+
+
+def _as_chat(row: dict[str, str], source: str, target: str) -> dict[str, Any]:
+    return {
+        "prompt": [{"role": "user", "content": row[source]}],
+        "completion": [{"role": "assistant", "content": row[target]}],
+    }
+
+
+def _as_lines(row: dict[str, str], source: str, target: str) -> dict[str, Any]:
+    return {"prompt": row[source] + "\n", "completion": row[target]}
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

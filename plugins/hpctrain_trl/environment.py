@@ -1,0 +1,102 @@
+"""Ranks and rendezvous, from the environment only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from hpctrain_trl.errors import BadConfig
+from hpctrain_trl.settings import Settings
+
+_NAMES = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1}
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Which of how many processes this is."""
+
+    rank: int = 0
+    local: int = 0
+    world: int = 1
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def say(self, text: str) -> None:
+        """Print a line once, not once a rank."""
+        if self.first:
+            print(text, flush=True)
+
+
+def ranks(env: MutableMapping[str, str] = os.environ) -> Ranks:
+    """Read the ranks and mend what the libraries would misread; call it before they are imported.
+
+    One rank alone needs no process group, so its variables go. A rank that sees a single GPU calls it
+    number 0, whatever its place on the node.
+    """
+    try:
+        rank, local, world = (int(env.get(name) or default) for name, default in _NAMES.items())
+    except ValueError as error:
+        raise BadConfig("ranks", f"RANK, LOCAL_RANK and WORLD_SIZE must be numbers: {error}") from error
+    if not 0 <= rank < world:
+        raise BadConfig("ranks", f"RANK {rank} is not below WORLD_SIZE {world}")
+    if world == 1:
+        for name in _NAMES:
+            env.pop(name, None)
+        return Ranks()
+    missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not env.get(name)]
+    if missing:
+        raise BadConfig("ranks", f"{' and '.join(missing)} must say where rank 0 listens")
+    return Ranks(rank, local, world)
+
+
+def one_visible_gpu(env: MutableMapping[str, str] = os.environ) -> None:
+    """Call the only visible GPU number 0."""
+    import torch
+
+    if torch.cuda.is_available() and torch.cuda.device_count() == 1 and env.get("LOCAL_RANK"):
+        env["LOCAL_RANK"] = "0"
+
+
+def check_installed(settings: Settings) -> None:
+    """Refuse settings that need a library which this environment does not have."""
+    trackers = {settings.report_to, "wandb" if settings.wandb_project else ""}
+    wanted = {
+        "peft": settings.method == "lora",
+        "deepspeed": bool(settings.zero_stage or settings.deepspeed),
+        "wandb": "wandb" in trackers,
+        "tensorboard": "tensorboard" in trackers,
+        "sacrebleu": settings.generate_eval == "sacrebleu",
+    }
+    for name, needed in wanted.items():
+        if needed and find_spec(name) is None:
+            hint = f'packages = ["{name}"]'
+            raise BadConfig("package", f"{name} is not installed in this environment", hint)
+    if wanted["deepspeed"]:
+        _check_compiler()
+
+
+def _check_compiler() -> None:
+    """DeepSpeed compiles its collectives at the first start on a processor, and dies of a traceback."""
+    import torch
+
+    compiler = os.environ.get("CXX") or "c++"
+    if not torch.cuda.is_available() and shutil.which(compiler) is None:
+        said = f"DeepSpeed compiles when it starts, and there is no compiler {compiler} on this node"
+        raise BadConfig("compiler", said, "zero_stage = 0")
+
+
+def versions() -> dict[str, str]:
+    """The libraries that decide what a number means."""
+    from importlib import metadata
+
+    named = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "deepspeed")
+    # The first on sys.path is the one that is imported: an environment may lie over another.
+    there = {d.metadata["Name"]: d.version for d in reversed(list(metadata.distributions()))}
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python, **{name: there[name] for name in named if name in there}}
