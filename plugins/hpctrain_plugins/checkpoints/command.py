@@ -1,0 +1,136 @@
+"""`hpctrain convert`: a checkpoint in another format, verified, or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hpctrain.cli.out import Out
+from hpctrain.errors import ConfigError
+from hpctrain_plugins.checkpoints import command_source, command_spellings, one_thread
+from hpctrain_plugins.checkpoints.command_source import Source
+from hpctrain_plugins.checkpoints.options import DTYPES, GQA_LAYOUTS, LAYOUTS, NAMINGS, VERIFY, ConvertOptions
+
+HPCTRAIN_API = 1
+
+FOLDER = click.Path(path_type=Path)
+AT_LEAST_ONE = click.IntRange(min=1)
+
+
+class Convert(click.Command):
+    """Reads the option names of other converters as ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Translate first, so that a wrong value is told under the name that the help shows."""
+        return super().parse_args(ctx, command_spellings.ours(args))
+
+
+@click.command("convert", cls=Convert)
+@click.argument("source")
+@click.option("--to", "target", default="hf", show_default=True, metavar="FORMAT", help="the format to write")
+@click.option("-o", "--out", "folder", type=FOLDER, help="a new folder; has a default for a RUN and the hub")
+@click.option("--dry-run", is_flag=True, help="show every tensor that would be written; write nothing")
+@click.option("--from", "source_format", metavar="FORMAT", help="where several formats fit the folder")
+@click.option(
+    "--dtype", type=click.Choice(tuple(DTYPES)), default="keep", show_default=True, help="of the weights"
+)
+@click.option(
+    "--verify",
+    type=click.Choice(VERIFY),
+    default="roundtrip",
+    show_default=True,
+    help="read back; logits: also compute with both",
+)
+@click.option("--tp", type=AT_LEAST_ONE, default=1, show_default=True, help="tensor-parallel ranks to write")
+@click.option("--pp", type=AT_LEAST_ONE, default=1, show_default=True, help="pipeline stages to write")
+@click.option("--iteration", type=click.IntRange(min=0), help="the number of the step to write")
+@click.option("--tag", default="", help="the step folder to read, when it is not the latest")
+@click.option("--base", type=FOLDER, help="the model that an adapter was trained on")
+@click.option("--config", type=FOLDER, help="the configuration, when the checkpoint holds none")
+@click.option("--tokenizer", type=FOLDER, help="a folder whose tokenizer goes with the model")
+@click.option("--revision", default="", help="of a model in the hub's cache: branch, tag or commit")
+@click.option("--naming", type=click.Choice(NAMINGS), default="new", help="neox: names of tensors")
+@click.option("--layout", type=click.Choice(LAYOUTS), default="pipelined", help="neox: kind of files")
+@click.option("--neox-gqa-layout", type=click.Choice(GQA_LAYOUTS), help="neox: order of attention rows")
+@click.option("--rope-interleaved/--no-rope-interleaved", default=None, help="nanotron: order of rotary rows")
+@click.option("--masters", is_flag=True, help="read the optimizer's fp32 weights")
+@click.option("--shard-bytes", type=AT_LEAST_ONE, default=5_000_000_000, help="largest file of hf")
+@click.option("--threads", type=AT_LEAST_ONE, default=2, show_default=True, help="that copy")
+@click.option("--job", is_flag=True, help="let the cluster's scheduler do it")
+@click.option("--on", metavar="CLUSTER", help="of --job and -o: not this computer's")
+@click.pass_obj
+def command(
+    out: Out,
+    /,
+    source: str,
+    target: str,
+    folder: Path | None,
+    revision: str,
+    job: bool,
+    on: str | None,
+    **options: Any,
+) -> int:
+    """Convert SOURCE, a folder, or the newest complete checkpoint of a RUN, to another format.
+
+    Nothing of a checkpoint is executed, memory stays small, and what was written is read again.
+    """
+    found = command_source.located(source, revision, out.environ, out.say)
+    given = {name: value for name, value in options.items() if value is not None}
+    wanted = ConvertOptions(**{"source_format": found.format, **given})
+    place = _place(folder, found, target, wanted, on)
+    if job and not wanted.dry_run:
+        from hpctrain_plugins.checkpoints import as_job
+        from hpctrain_plugins.checkpoints.publishing import check_free
+
+        check_free(place)
+        as_job.submit(out, found.path, target, place, given, on)
+        return 0
+    try:
+        return _carried_out(out, found, target, place, wanted)
+    except ModuleNotFoundError as error:
+        raise ConfigError.of(
+            "no-package",
+            f"convert needs {error.name}, an extra",
+            hint="pip install 'hpctrain-plugins[convert]'",
+        ) from error
+
+
+def _place(folder: Path | None, found: Source, target: str, options: ConvertOptions, on: str | None) -> Path:
+    """Where to write; without a word of the user as the run's own step `export` does it.
+
+    A model of the hub goes where the cluster's trainers look for checkpoints.
+    """
+    if folder is not None:
+        return folder
+    if found.exports is not None:
+        return found.exports / target / found.path.name
+    if options.dry_run:
+        return Path(f"{found.path.name}-{target}")
+    if found.model:
+        from hpctrain_plugins.checkpoints.as_job import among_checkpoints
+
+        return among_checkpoints(found.model.rpartition("/")[2], on)
+    raise ConfigError.of(
+        "usage", "a new folder is needed for what is written", hint=f"-o {found.path.name}-{target}"
+    )
+
+
+def _carried_out(out: Out, found: Source, target: str, place: Path, options: ConvertOptions) -> int:
+    one_thread.ask_for()
+    from hpctrain_plugins.checkpoints import command_shown
+    from hpctrain_plugins.checkpoints.convert import convert
+
+    if options.dry_run:
+        report = convert(found.path, target, place, options)
+        show = command_shown.mapping
+    else:
+        with command_shown.converting(out) as told:
+            report = convert(found.path, target, place, options, told)
+        show = command_shown.done
+    if out.flags.json:
+        out.document("convert", **report.to_json())
+    else:
+        show(out, report)
+    return 0

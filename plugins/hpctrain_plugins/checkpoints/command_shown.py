@@ -1,0 +1,106 @@
+"""What `convert` tells: a line while it works, what it did, and the table of a dry run."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hpctrain.cli.out import Out
+from hpctrain.ui import text
+from hpctrain.ui.progress import Line, Progress
+from hpctrain.ui.table import Column, Table
+from hpctrain_plugins.checkpoints.convert import RECORD
+from hpctrain_plugins.checkpoints.engine import Progress as Told
+from hpctrain_plugins.checkpoints.options import Report
+
+_DONE = {"exact": "copied", "rounded": "rounded", "arithmetic": "merged"}
+_TYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}
+_SAID = {"source_tp": "tp", "zero_stage": "stage", "data_parallel_ranks": "ranks"}
+
+
+@contextmanager
+def converting(out: Out) -> Iterator[Told | None]:
+    """A line with bytes, rate and file; how it went is said by `done`."""
+    if out.flags.quiet:
+        yield None
+        return
+    lines: list[Line] = []
+    with Progress(out.err, label=10) as progress:
+
+        def told(done: int, total: int, file: str) -> None:
+            if not lines:  # not before: a request that is refused at once needs no line
+                lines.append(progress.line("convert", unit="B"))
+            lines[0].update(done=done, total=total, note=file)
+
+        try:
+            yield told
+        except BaseException:
+            _end(lines, "FAIL")
+            raise
+        _end(lines, "ok")
+
+
+def _end(lines: list[Line], word: str) -> None:
+    for line in lines:
+        line.end(word, "")
+
+
+def head(report: Report) -> str:
+    """Formats, size and type: `neox (tp 4) -> hf   2.77 B parameters, bf16, 5.5 GB`."""
+    known = [f"{word} {report.decisions[k]}" for k, word in _SAID.items() if k in report.decisions]
+    source = f"{report.source_format} ({', '.join(known)})" if known else report.source_format
+    types = Counter(row["dtype"] for row in report.mapping)
+    main = ", ".join(_TYPES.get(name, name) for name, _ in types.most_common(2))
+    parameters = text.amount(report.parameters)
+    size = text.size(report.bytes_written)
+    return f"{source} -> {report.target_format}   {parameters} parameters, {main}, {size}"
+
+
+def done(out: Out, report: Report) -> None:
+    """The lines after a conversion."""
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    out.say(
+        f"{head(report)}, peak memory {text.size(memory)}",
+        f"wrote {_tensors(report)}   {text.duration(report.seconds)}",
+        *_ignored(report),
+        f"verified: every source tensor used once or named{_trip(report)}",
+        f"{report.out / RECORD}   each decision and checksum",
+    )
+    out.lines([str(report.out)])
+
+
+def mapping(out: Out, report: Report) -> None:
+    """What would be written, a row for each tensor."""
+    table = Table(
+        *(Column("FILE", drop=2), Column("TENSOR", style="name")),
+        *(Column("TYPE"), Column("SHAPE", right=True), Column("HOW", drop=1)),
+    )
+    for row in report.mapping:
+        shape = " x ".join(map(str, row["shape"]))
+        kind = _TYPES.get(row["dtype"], row["dtype"])
+        table.row(row["file"], row["name"], kind, shape, _DONE[row["exactness"]])
+    out.lines(table.lines(out.term))
+    out.say(head(report), f"would write {_tensors(report)}; nothing was written", *_ignored(report))
+
+
+def _tensors(report: Report) -> str:
+    kinds = Counter(row["exactness"] for row in report.mapping)
+    how = ", ".join(f"{kinds[kind]} {word}" for kind, word in _DONE.items() if kinds[kind])
+    ignored = f", {len(report.ignored)} of the source ignored" if report.ignored else ""
+    return f"{report.tensors} tensors: {how}{ignored}"
+
+
+def _ignored(report: Report) -> list[str]:
+    """Why tensors were left out, a line for each reason."""
+    reasons = Counter(report.ignored.values())
+    return [f"ignored {number}: {reason}" for reason, number in reasons.most_common()]
+
+
+def _trip(report: Report) -> str:
+    if report.verified == "none":
+        return ""
+    if not report.logits:
+        return "; round trip exact"
+    return f"; round trip exact; logits equal within {report.logits['difference']:.0e}"

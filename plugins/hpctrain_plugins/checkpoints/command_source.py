@@ -1,0 +1,100 @@
+"""What SOURCE means: a folder, a run of ours, or a model in the hub's cache on this computer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import attrs
+
+from hpctrain.cli.runs_of import find
+from hpctrain.errors import ConfigError
+from hpctrain.model.words import Loc
+from hpctrain.render.shell import plain
+from hpctrain.run import start
+from hpctrain.run.directory import RunDirectory
+from hpctrain_plugins.checkpoints.newest import newest
+
+
+@attrs.frozen
+class Source:
+    """A checkpoint; of a run also its format and where the run's exports lie, of the hub its name."""
+
+    path: Path
+    format: str = "auto"
+    exports: Path | None = None
+    model: str = ""
+
+
+def located(said: str, revision: str, environ: Mapping[str, str], say: Callable[[str], object]) -> Source:
+    """The checkpoint that the user means; ConfigError when nothing is called that."""
+    path = Path(said)
+    if path.exists() and RunDirectory.at(path) is None:
+        return Source(path)
+    snapshot = _cached(said, revision or "main", environ)
+    if snapshot is not None:
+        return Source(snapshot, model=said)
+    if revision:
+        raise ConfigError.of(
+            "checkpoint-missing", f"no revision {revision!r} of {said} is in the hub's cache here", where=said
+        )
+    if not path.exists() and (said.count("/") > 1 or said.startswith(("/", ".", "~"))):
+        raise ConfigError.of("checkpoint-missing", f"{said} does not exist", where=said)
+    return _of_run(_run(said, environ), say)
+
+
+def _run(said: str, environ: Mapping[str, str]) -> RunDirectory:
+    try:
+        return find(said, environ)
+    except ConfigError as error:
+        raise ConfigError.of(
+            "no-run", f"there is no folder and no run {said!r}", hint=error.problems[0].hint
+        ) from None
+
+
+def all_of(said: str, environ: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
+    """The folder of a run's checkpoints with their names' pattern and last file, or the folder itself."""
+    path = Path(said)
+    if path.is_dir() and RunDirectory.at(path) is None:
+        return path.absolute(), {}
+    if path.exists() and not path.is_dir():
+        raise ConfigError.of("checkpoint-missing", f"{said} is no folder", where=said)
+    home, layout = _home(_run(said, environ))
+    return home / layout["folder"], {"name": layout["name"], "complete": layout["complete"]}
+
+
+def _of_run(run: RunDirectory, say: Callable[[str], object]) -> Source:
+    """The newest complete checkpoint of a run, by what its plan says of its trainer."""
+    home, layout = _home(run)
+    path = newest(home / layout["folder"], layout["name"], layout["complete"], say)
+    return Source(path, layout["format"], home)
+
+
+def _home(run: RunDirectory) -> tuple[Path, dict[str, str]]:
+    """Where a run's checkpoints go, and how its trainer names them."""
+    graph = start.graph_of(run)
+    train = json.loads(run.plan.read_text(encoding="utf-8")).get("train") or {}
+    layout = train.get("checkpoints")
+    if not layout:
+        raise ConfigError.of(
+            "checkpoint-missing", f"the trainer of {run.title} does not say where its checkpoints are"
+        )
+    return Path(plain(Loc("checkpoints", f"{run.name}/{run.path.name}"), graph.binding)), layout
+
+
+def _cached(name: str, revision: str, environ: Mapping[str, str]) -> Path | None:
+    """The snapshot that the hub's own library left on this computer; nothing is downloaded."""
+    hub = Path(environ.get("HF_HUB_CACHE") or f"{_hub_home(environ)}/hub")
+    folder = hub / f"models--{name.replace('/', '--')}"
+    ref = folder / "refs" / revision
+    if ".." in (*Path(name).parts, *Path(revision).parts) or not folder.is_dir():
+        return None
+    commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else revision
+    snapshot = folder / "snapshots" / commit
+    return snapshot if snapshot.is_dir() else None
+
+
+def _hub_home(environ: Mapping[str, str]) -> str:
+    cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
+    return environ.get("HF_HOME") or f"{cache}/huggingface"

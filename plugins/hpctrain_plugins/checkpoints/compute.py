@@ -1,0 +1,147 @@
+"""The bytes of one chunk of a target tensor: read, added to, cast."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import attrs
+import numpy as np
+
+from hpctrain_plugins.checkpoints import bands as b
+from hpctrain_plugins.checkpoints.casts import BLOCK, Array, as_array, cast, store, to_float32
+from hpctrain_plugins.checkpoints.reading import CHUNK, Reader
+from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, LowRank, Plus, Tensor
+
+
+@attrs.frozen
+class Chunk:
+    """Bytes of one tensor from byte `start` on, of its own type."""
+
+    tensor: Tensor
+    dtype: str
+    start: int
+    bands: b.Bands
+
+    @property
+    def size(self) -> int:
+        """Bytes of the source."""
+        return b.size_of(self.bands)
+
+    @property
+    def target_start(self) -> int:
+        """Where the chunk begins in the target type."""
+        return self.start // self.tensor.itemsize * _size(self.dtype)
+
+
+def chunks(tensor: Tensor, dtype: str) -> list[Chunk]:
+    """The tensor in pieces that fit the buffers; computed ones in whole rows."""
+    size = CHUNK
+    if isinstance(tensor.add, LowRank):
+        size = max(1, CHUNK // tensor.row_bytes) * tensor.row_bytes
+    out, start = [], 0
+    for piece in b.split(tensor.bands, size):
+        out.append(Chunk(tensor, dtype, start, piece))
+        start += size
+    return out
+
+
+def target_dtype(tensor: Tensor, wanted: str) -> str:
+    """`wanted` for floating tensors; integers and flags keep their own type."""
+    return tensor.dtype if wanted == "keep" or tensor.dtype not in FLOATS else wanted
+
+
+def _size(dtype: str) -> int:
+    return ITEMSIZE[dtype]
+
+
+class Factors:
+    """The small matrices of low-rank additions, the last few kept as float32."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
+
+    def of(self, name: str, add: LowRank, reader: Reader) -> tuple[Array, Array]:
+        """`up` and `down`, oriented so that rows of the product are rows of the tensor."""
+        with self._lock:
+            if name not in self._held:
+                up, down = (load(t, reader) for t in (add.up, add.down))
+                pair = (down.T, up.T) if add.transposed else (up, down)
+                self._held[name] = pair
+                if len(self._held) > 2:
+                    self._held.popitem(last=False)
+            return self._held[name]
+
+
+def load(tensor: Tensor, reader: Reader) -> Array:
+    """A small tensor as float32."""
+    data = memoryview(bytearray(tensor.nbytes))
+    at = 0
+    for piece in b.split(tensor.bands, CHUNK):
+        size = b.size_of(piece)
+        reader.fill(piece, data[at : at + size])
+        at += size
+    return to_float32(as_array(data, tensor.dtype), tensor.dtype).reshape(tensor.shape)
+
+
+class Producer:
+    """Makes the target bytes of chunks for one thread, in its own buffers."""
+
+    def __init__(self, reader: Reader, factors: Factors) -> None:
+        self._reader = reader
+        self._factors = factors
+        self._raw = memoryview(bytearray(CHUNK))
+        self._out = memoryview(bytearray(2 * CHUNK))
+
+    def produce(self, chunk: Chunk) -> tuple[memoryview, int | None]:
+        """The bytes to write, valid until the next call, and their CRC32 if it is known."""
+        raw = self._raw if chunk.size <= CHUNK else memoryview(bytearray(chunk.size))
+        data = raw[: chunk.size]
+        crc = self._reader.fill(chunk.bands, data)
+        tensor = chunk.tensor
+        if tensor.add is not None:
+            return self._added(chunk, data), None
+        if tensor.dtype == chunk.dtype:
+            return data, crc
+        return cast(data, tensor.dtype, chunk.dtype, self._out, tensor.name), None
+
+    def _added(self, chunk: Chunk, data: memoryview) -> memoryview:
+        tensor = chunk.tensor
+        have = as_array(data, tensor.dtype)
+        need = have.size * _size(chunk.dtype)
+        out = self._out if need <= len(self._out) else memoryview(bytearray(need))
+        into = as_array(out[:need], chunk.dtype)
+        if isinstance(tensor.add, Plus):
+            store(
+                self._plus(chunk, to_float32(have, tensor.dtype), tensor.add), chunk.dtype, into, tensor.name
+            )
+        elif isinstance(tensor.add, LowRank):
+            self._low_rank(chunk, have, tensor.add, into)
+        return out[:need]
+
+    def _plus(self, chunk: Chunk, values: Array, add: Plus) -> Array:
+        total = values
+        for other in add.others:
+            cut = attrs.evolve(
+                other,
+                shape=(values.size,),
+                bands=b.cut(other.bands, chunk.start, chunk.start + chunk.size),
+            )
+            more = load(cut, self._reader)
+            total = np.where(more == 0, total, total + more)  # keeps a negative zero as it is
+        return total
+
+    def _low_rank(self, chunk: Chunk, have: Array, add: LowRank, into: Array) -> None:
+        """A few rows at a time, so that the product is still in the cache when it is rounded."""
+        tensor = chunk.tensor
+        up, down = self._factors.of(tensor.name, add, self._reader)
+        wide = down.shape[1]
+        row, few = chunk.start // tensor.row_bytes, max(1, BLOCK // wide)
+        for at in range(0, have.size, few * wide):
+            part = have[at : at + few * wide]
+            first, rows = row + at // wide, part.size // wide
+            delta = (up[first : first + rows] @ down).reshape(-1)
+            delta *= add.scale
+            delta += to_float32(part, tensor.dtype)
+            store(delta, chunk.dtype, into[at : at + part.size], tensor.name)

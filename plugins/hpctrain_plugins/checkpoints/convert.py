@@ -1,0 +1,199 @@
+"""One checkpoint into another format: the function that the command and a plan's step share."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain.versions import DISTRIBUTION
+from hpctrain_plugins.checkpoints import registry
+from hpctrain_plugins.checkpoints.compute import target_dtype
+from hpctrain_plugins.checkpoints.engine import Copy, Pair, Progress, compare, run
+from hpctrain_plugins.checkpoints.layout import Layout, Part
+from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
+from hpctrain_plugins.checkpoints.publishing import check_free, private_folder, publish
+from hpctrain_plugins.checkpoints.reading import Ledger
+from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Model
+
+RECORD = "conversion.json"
+
+_CLASSES = ("exact", "rounded", "arithmetic")
+
+
+def convert(
+    source: Path,
+    target_format: str,
+    out: Path,
+    options: ConvertOptions,
+    progress: Progress | None = None,
+) -> Report:
+    """Write `source` as `target_format` to the new folder `out`, verified, or leave nothing.
+
+    Raises IntegrityError when the checkpoint is damaged and ConfigError when the request does not
+    fit it. With `dry_run` nothing is written and the report holds the mapping.
+    """
+    began = time.monotonic()
+    check_free(out)
+    name = registry.detect(source) if options.source_format == "auto" else options.source_format
+    model = _read(name, source, options)
+    if options.verify == "logits":
+        from hpctrain_plugins.checkpoints.logits import hf
+
+        hf.check(model.config)
+    writer = registry.load(target_format)
+    if not hasattr(writer, "plan"):
+        raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
+    layout = writer.plan(model, options)
+    report = Report(
+        source=source,
+        source_format=name,
+        target_format=target_format,
+        out=out,
+        tensors=sum(len(f.parts) for f in layout.files),
+        parameters=sum(math.prod(t.shape) for t in model.tensors.values()),
+        bytes_written=layout.size,
+        bytes_checked=0,
+        seconds=0.0,
+        exactness=max((_exactness(p) for p in _parts(layout)), key=_CLASSES.index, default="exact"),
+        verified="none",
+        decisions={**model.decisions, **layout.decisions},
+        ignored=model.ignored,
+        mapping=_mapping(layout),
+    )
+    if not options.dry_run:
+        with private_folder(out) as folder:
+            report = _write(folder, model, layout, options, progress, report)
+            publish(folder, out, fsync=options.fsync)
+    return attrs.evolve(report, seconds=time.monotonic() - began)
+
+
+def _read(name: str, source: Path, options: ConvertOptions) -> Model:
+    """Read headers; a mutilated file can break any assumption, and it is the file's fault."""
+    try:
+        return registry.load(name).read(source, options)
+    except OSError as error:
+        said = f"{error.filename or source} cannot be read ({error.strerror})"
+        raise ConfigError.of("checkpoint-missing", said, where=str(source)) from error
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        said = f"{source} is no sound {name} checkpoint ({type(error).__name__}: {error})"
+        raise IntegrityError.of("checkpoint-damaged", said, where=str(source)) from error
+
+
+def _write(
+    folder: Path,
+    model: Model,
+    layout: Layout,
+    options: ConvertOptions,
+    progress: Progress | None,
+    report: Report,
+) -> Report:
+    ledger = Ledger(model.crcs)
+    copy = Copy(folder, layout.files, progress)
+    copy.allocate()
+    replicas = [Pair(a, b, "ranks that must hold the same") for a, b in model.replicas]
+    run(compare(replicas), ledger, options.threads)
+    run(copy.tasks(), ledger, options.threads)
+    checked = ledger.check()
+    copy.seal()
+    for name, path in layout.copies.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, folder / name)
+    for name, text in layout.texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text)
+    crcs = [copy.crcs(i) for i in range(len(layout.files))]
+    done = attrs.evolve(
+        report,
+        bytes_checked=checked,
+        mapping=_mapping(layout, [c for file in crcs for c in file]),
+    )
+    _record(folder, done, options)
+    if options.verify != "none":
+        again = _roundtrip(model, folder, options, done)
+        done = attrs.evolve(done, verified=options.verify)
+        if options.verify == "logits":
+            done = attrs.evolve(done, logits=_logits(model, again, folder, options, done))
+        _record(folder, done, options)
+    return done
+
+
+def _record(folder: Path, report: Report, options: ConvertOptions) -> None:
+    said = {"tool": f"hpctrain {DISTRIBUTION}", **report.to_json(), "options": _said(options)}
+    (folder / RECORD).write_text(json.dumps(said, indent=1) + "\n")
+
+
+def _parts(layout: Layout) -> list[Part]:
+    return [p for f in layout.files for p in f.parts]
+
+
+def _exactness(part: Part) -> str:
+    if part.tensor.add is not None:
+        return "arithmetic"
+    same = part.dtype == part.tensor.dtype
+    wider = ITEMSIZE[part.dtype] > ITEMSIZE[part.tensor.dtype]
+    return "exact" if same or wider else "rounded"
+
+
+def _mapping(layout: Layout, crcs: list[int] | None = None) -> tuple[dict[str, Any], ...]:
+    rows = [(f.name, p) for f in layout.files for p in f.parts]
+    return tuple(
+        {
+            "file": file,
+            "name": part.tensor.name,
+            "dtype": part.dtype,
+            "shape": list(part.tensor.shape),
+            "exactness": _exactness(part),
+            **({"crc32": f"{crcs[i]:08x}"} if crcs else {}),
+        }
+        for i, (file, part) in enumerate(rows)
+    )
+
+
+def _said(options: ConvertOptions) -> dict[str, Any]:
+    plain = attrs.asdict(options)
+    return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}
+
+
+def _plainly(options: ConvertOptions) -> ConvertOptions:
+    """How what was written is read: without the words about its source."""
+    return attrs.evolve(options, tag="", base=None, config=None, tokenizer=None, masters=False)
+
+
+def _logits(
+    model: Model, again: Model, folder: Path, options: ConvertOptions, report: Report
+) -> dict[str, Any]:
+    from hpctrain_plugins.checkpoints.logits.compare import Side, compare
+
+    source = Side(report.source, report.source_format, model, options)
+    target = Side(folder, report.target_format, again, _plainly(options))
+    return compare(source, target, report.exactness)
+
+
+def _roundtrip(model: Model, folder: Path, options: ConvertOptions, report: Report) -> Model:
+    """Read the written files as anybody would and compare every tensor with the source."""
+    reader = registry.load(report.target_format)
+    again = reader.read(folder, _plainly(options))
+    lost = sorted(set(model.tensors) ^ set(again.tensors))
+    if lost:
+        raise IntegrityError.of(
+            "checkpoint-roundtrip", f"{lost[0]} is not the same set of tensors", where=lost[0]
+        )
+    pairs = [Pair(a, b, "ranks of what was written") for a, b in again.replicas]
+    for name, left in model.tensors.items():
+        right = again.tensors[name]
+        if right.dtype != target_dtype(left, options.target_dtype):
+            raise IntegrityError.of(
+                "checkpoint-roundtrip", f"{name} was written as {right.dtype}", where=name
+            )
+        pairs.append(Pair(left, right, "the source and what was written"))
+    ledger = Ledger({**model.crcs, **again.crcs})
+    run(compare(pairs), ledger, options.threads)
+    ledger.check()
+    return again

@@ -1,0 +1,162 @@
+"""torch's distributed checkpoints (DCP): a pickled directory, and every box a small torch file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import torchzip, unpickle
+from hpctrain_plugins.checkpoints.grids import Box, assemble, check_embedding
+from hpctrain_plugins.checkpoints.hf import beside, read_config
+from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.publishing import inside
+from hpctrain_plugins.checkpoints.steps import leads_to, step_folder, step_number
+from hpctrain_plugins.checkpoints.tensors import Model
+from hpctrain_plugins.checkpoints.unpickle import Inert, TensorRef
+
+HPCTRAIN_API = 1
+
+_DIRECTORY = ".metadata"
+_METADATA = "torch.distributed.checkpoint.metadata"
+_CLASSES = (
+    (_METADATA, "Metadata"),
+    (_METADATA, "TensorStorageMetadata"),
+    (_METADATA, "BytesStorageMetadata"),
+    (_METADATA, "TensorProperties"),
+    (_METADATA, "ChunkStorageMetadata"),
+    (_METADATA, "MetadataIndex"),
+    (_METADATA, "StorageMeta"),
+    (_METADATA, "_MEM_FORMAT_ENCODING"),
+    ("torch.distributed.checkpoint.filesystem", "_StorageInfo"),
+    ("pathlib", "PosixPath"),
+    ("pathlib", "Path"),
+    ("pathlib._local", "PosixPath"),
+)
+_RECORDS = {pair: type(pair[1], (Inert,), {}) for pair in _CLASSES}
+
+_ROOTS = ("model", "module", "state_dict")
+"""Where trainers put the weights when they save more than weights."""
+
+_WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
+
+
+def _holds(path: Path) -> bool:
+    return (path / _DIRECTORY).is_file() and any(path.glob("*.distcp"))
+
+
+def detect(path: Path) -> bool:
+    """A directory file and data files lie in the folder or one step below."""
+    return leads_to(path, _holds)
+
+
+@attrs.frozen
+class _Item:
+    """One box: whose it is, where it belongs, and where its bytes are."""
+
+    name: str
+    offset: tuple[int, ...]
+    path: Path
+    start: int
+    length: int
+
+
+def read(path: Path, options: ConvertOptions) -> Model:
+    """The weights among everything that was saved."""
+    step = step_folder(path, options.tag, "latest", _holds)
+    file = step / _DIRECTORY
+    metadata = _fields(unpickle.load(file.read_bytes(), str(file), dict(_RECORDS)), file)
+    shapes = _shapes(metadata, file)
+    names = _weights(metadata, list(shapes))
+    model = Model({}, step=step_number(step.name))
+    boxes: dict[str, list[Box]] = {}
+    for item in _items(metadata, step, file):
+        if item.name in names:
+            boxes.setdefault(item.name, []).append(_box(item, model))
+    for saved, name in names.items():
+        if saved not in boxes:
+            raise IntegrityError.of("checkpoint-incomplete", f"{saved} has no data in {step}", where=saved)
+        model.tensors[name] = assemble(name, boxes[saved], shapes[saved])
+    others = len(metadata["state_dict_metadata"]) - len(names)
+    if others:
+        model.ignored["everything else"] = f"{others} entries that are no weights"
+    places = (step, step / ".hf_metadata", step.parent)
+    home = next((p for p in places if (p / "config.json").is_file()), step)
+    model.config, model.files = (
+        read_config(options.config or home),
+        beside(options.tokenizer or home),
+    )
+    check_embedding(model.tensors, model.config)
+    return model
+
+
+def _fields(value: Any, file: Path) -> dict[str, Any]:
+    if isinstance(value, Inert) and isinstance(value.state, dict):
+        return value.state
+    raise IntegrityError.of(
+        "checkpoint-damaged", f"{file} holds a record that cannot be read", where=str(file)
+    )
+
+
+def _shapes(metadata: dict[str, Any], file: Path) -> dict[str, tuple[int, ...]]:
+    tensors = {}
+    for name, entry in metadata.get("state_dict_metadata", {}).items():
+        fields = entry.state if isinstance(entry, Inert) and isinstance(entry.state, dict) else {}
+        if "chunks" in fields:
+            tensors[str(name)] = tuple(fields["size"])
+    if not tensors:
+        raise IntegrityError.of("checkpoint-damaged", f"{file} lists no tensors", where=str(file))
+    return tensors
+
+
+def _weights(metadata: dict[str, Any], tensors: list[str]) -> dict[str, str]:
+    """Saved name -> the model's own name, for what is a weight."""
+    paths = {str(k): tuple(v) for k, v in (metadata.get("planner_data") or {}).items()}
+    roots = {p[0] for p in paths.values() if len(p) > 1}
+    root = next((r for r in _ROOTS if r in roots), None)
+    out = {}
+    for saved in tensors:
+        path = paths.get(saved, (saved,))
+        if root is not None and path[0] != root:
+            continue
+        name = ".".join(map(str, path[1:])) if root is not None else saved
+        for wrapper in _WRAPPERS:
+            name = name.replace(wrapper, "")
+        if name.endswith("flat_param"):
+            said = f"{saved} is a flattened parameter, whose parts no file names"
+            raise ConfigError.of(
+                "checkpoint-unsupported", said, where=saved, hint="fsdp_state_dict_type: SHARDED_STATE_DICT"
+            )
+        out[saved] = name
+    if len(set(out.values())) != len(out):
+        raise IntegrityError.of("checkpoint-stale", "two saved tensors have the same name", where=str(root))
+    return out
+
+
+def _items(metadata: dict[str, Any], step: Path, file: Path) -> list[_Item]:
+    out = []
+    for index, info in metadata.get("storage_data", {}).items():
+        key, where = _fields(index, file), _fields(info, file)
+        if where.get("transform_descriptors"):
+            raise ConfigError.of(
+                "checkpoint-unsupported", f"{key['fqn']} is stored compressed", where=str(key["fqn"])
+            )
+        offset = tuple(key.get("offset") or ())
+        path = step / inside(str(where["relative_path"]), file)
+        if not path.is_file():
+            raise IntegrityError.of("checkpoint-incomplete", f"{path} is missing", where=str(path))
+        out.append(_Item(str(key["fqn"]), offset, path, int(where["offset"]), int(where["length"])))
+    return out
+
+
+def _box(item: _Item, model: Model) -> Box:
+    archive = torchzip.open_archive(item.path, offset=item.start, length=item.length)
+    if not isinstance(archive.value, TensorRef):
+        raise IntegrityError.of(
+            "checkpoint-damaged", f"{item.name} is no tensor in {item.path}", where=item.name
+        )
+    model.crcs.setdefault(item.path, []).extend(archive.crcs)
+    tensor = archive.tensor(item.name, archive.value)
+    return Box(item.offset or (0,) * len(tensor.shape), tensor)

@@ -1,0 +1,191 @@
+"""Carries out a layout: threads that read, cast and write chunks in bounded buffers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+
+from hpctrain.errors import IntegrityError
+from hpctrain_plugins.checkpoints.bands import cut
+from hpctrain_plugins.checkpoints.compute import Chunk, Factors, Producer, chunks
+from hpctrain_plugins.checkpoints.crc import checksum, combine
+from hpctrain_plugins.checkpoints.layout import OutFile
+from hpctrain_plugins.checkpoints.reading import Ledger, OpenFiles, Reader
+from hpctrain_plugins.checkpoints.tensors import Tensor
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Called with bytes done, bytes in all, and the file being written."""
+
+
+@attrs.frozen
+class Pair:
+    """Two tensors that must hold the same bytes once the left one has the right one's type."""
+
+    left: Tensor
+    right: Tensor
+    what: str
+
+
+class Worker:
+    """What one thread holds."""
+
+    def __init__(self, ledger: Ledger, factors: Factors) -> None:
+        self.reader = Reader(ledger)
+        self.producer = Producer(self.reader, factors)
+        self.out = OpenFiles(os.O_WRONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Close every file."""
+        self.reader.close()
+        self.out.close()
+
+
+Task: TypeAlias = Callable[[Worker], None]
+
+
+def run(tasks: Iterator[Task], ledger: Ledger, threads: int) -> None:
+    """Do all tasks with `threads` workers; the first error stops all of them."""
+    lock, stop = threading.Lock(), threading.Event()
+    failures: list[BaseException] = []
+    factors = Factors()
+
+    def work() -> None:
+        worker = Worker(ledger, factors)
+        try:
+            while not stop.is_set():
+                with lock:
+                    task = next(tasks, None)
+                if task is None:
+                    return
+                task(worker)
+        except BaseException as error:
+            failures.append(error)
+            stop.set()
+        finally:
+            worker.close()
+
+    crew = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    for thread in crew:
+        thread.start()
+    work()
+    for thread in crew:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+class Copy:
+    """Writes files into `root` and knows the checksum of every part afterwards."""
+
+    def __init__(self, root: Path, files: Sequence[OutFile], progress: Progress | None) -> None:
+        self._root = root
+        self._files = files
+        self._progress = progress
+        self._lock = threading.Lock()
+        # One writer to a file at a time: in the kernel a second one would spin for the file's lock.
+        self._writing = {root / f.name: threading.Lock() for f in files}
+        self._done = 0
+        self._total = sum(f.size for f in files)
+        self._crcs: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+
+    def allocate(self) -> None:
+        """Reserve every file's room first: a full disk is found before anything is read."""
+        for file in self._files:
+            path = self._root / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as out:
+                _reserve(out.fileno(), file.size)
+
+    def tasks(self) -> Iterator[Task]:
+        """One task per chunk, file by file."""
+        for f, file in enumerate(self._files):
+            path = self._root / file.name
+            for p, part in enumerate(file.parts):
+                for chunk in chunks(part.tensor, part.dtype):
+                    yield self._task(path, part.offset, (f, p), chunk)
+
+    def _task(self, path: Path, offset: int, key: tuple[int, int], chunk: Chunk) -> Task:
+        def do(worker: Worker) -> None:
+            data, crc = worker.producer.produce(chunk)
+            crc = checksum(data) if crc is None else crc
+            with self._writing[path]:
+                _write(worker.out[path], offset + chunk.target_start, data)
+            with self._lock:
+                self._crcs[key].append((chunk.target_start, len(data), crc))
+                self._done += len(data)
+                if self._progress:
+                    self._progress(self._done, self._total, str(path.relative_to(self._root)))
+
+        return do
+
+    def crcs(self, f: int) -> list[int]:
+        """The checksum of each part of one file."""
+        return [self._crc(f, p) for p in range(len(self._files[f].parts))]
+
+    def _crc(self, f: int, p: int) -> int:
+        crc = 0
+        for _, size, piece in sorted(self._crcs[f, p]):
+            crc = combine(crc, piece, size)
+        return crc
+
+    def seal(self) -> None:
+        """Write what depends on checksums, and the fixed text."""
+        for f, file in enumerate(self._files):
+            texts = [*file.texts, *(file.seal(self.crcs(f)) if file.seal else ())]
+            with (self._root / file.name).open("r+b") as out:
+                for offset, text in texts:
+                    _write(out.fileno(), offset, memoryview(text))
+
+
+def compare(pairs: Sequence[Pair]) -> Iterator[Task]:
+    """Tasks that refuse pairs whose bytes differ."""
+    for pair in pairs:
+        if pair.left.shape != pair.right.shape:
+            raise _differ(pair)
+        for left in chunks(pair.left, pair.right.dtype):
+            start = left.target_start
+            stop = start + left.size // pair.left.itemsize * pair.right.itemsize
+            held = cut(pair.right.bands, start, stop)
+            yield _comparison(pair, left, Chunk(pair.right, pair.right.dtype, start, held))
+
+
+def _comparison(pair: Pair, left: Chunk, right: Chunk) -> Task:
+    def do(worker: Worker) -> None:
+        one = bytes(worker.producer.produce(left)[0])
+        if one != worker.producer.produce(right)[0]:
+            raise _differ(pair)
+
+    return do
+
+
+def _differ(pair: Pair) -> Exception:
+    files = sorted({str(s.file) for t in (pair.left, pair.right) for d in t.bands for s in d.strips})
+    return IntegrityError.of(
+        "checkpoint-replicas",
+        f"{pair.left.name} differs between {pair.what}",
+        where=pair.left.name,
+        notes=tuple(files),
+    )
+
+
+def _reserve(fd: int, size: int) -> None:
+    try:
+        if size:
+            os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+            raise
+        os.truncate(fd, size)
+
+
+def _write(fd: int, offset: int, data: memoryview) -> None:
+    done = 0
+    while done < len(data):
+        done += os.pwrite(fd, data[done:], offset + done)

@@ -1,0 +1,59 @@
+"""Boxes of a tensor put together: what sharded savers write is any grid along any axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from hpctrain.errors import IntegrityError
+from hpctrain_plugins.checkpoints.tensors import Tensor, concat
+
+
+@attrs.frozen
+class Box:
+    """A part of a tensor and where its first element lies in the whole."""
+
+    offset: tuple[int, ...]
+    tensor: Tensor
+
+
+def assemble(name: str, boxes: Sequence[Box], shape: tuple[int, ...]) -> Tensor:
+    """The whole tensor; the boxes must tile it without gap or overlap."""
+    kept = [b for b in boxes if b.tensor.numel] or list(boxes[:1])
+    whole = _along(name, kept, 0, shape).named(name)
+    if whole.shape != shape:
+        said = f"the parts of {name} make {list(whole.shape)}, not {list(shape)}"
+        raise IntegrityError.of("checkpoint-shape", said, where=name)
+    return whole
+
+
+def _along(name: str, boxes: Sequence[Box], axis: int, shape: tuple[int, ...]) -> Tensor:
+    if len(boxes) == 1 or axis == len(shape):
+        if len(boxes) != 1 or any(boxes[0].offset[axis:]):
+            raise IntegrityError.of("checkpoint-shape", f"parts of {name} overlap or are missing", where=name)
+        return boxes[0].tensor
+    slabs: dict[int, list[Box]] = {}
+    for box in boxes:
+        slabs.setdefault(box.offset[axis], []).append(box)
+    parts, at = [], 0
+    for start in sorted(slabs):
+        if start != at:
+            said = f"{name} has a gap or overlap at {at} of axis {axis}"
+            raise IntegrityError.of("checkpoint-shape", said, where=name)
+        lengths = {b.tensor.shape[axis] for b in slabs[start]}
+        if len(lengths) != 1:
+            raise IntegrityError.of("checkpoint-shape", f"parts of {name} do not fit together", where=name)
+        parts.append(_along(name, slabs[start], axis + 1, shape))
+        at += lengths.pop()
+    return concat(parts, axis)
+
+
+def check_embedding(tensors: dict[str, Tensor], config: dict[str, object]) -> None:
+    """The vocabulary is as long as the configuration says: a lost last rank shows nowhere else."""
+    rows = config.get("vocab_size")
+    for name, tensor in tensors.items():
+        is_embedding = name.endswith(("embed_tokens.weight", "embed_in.weight", "wte.weight"))
+        if is_embedding and isinstance(rows, int) and tensor.shape[0] < rows:
+            said = f"{name} has {tensor.shape[0]} rows where the configuration says {rows}"
+            raise IntegrityError.of("checkpoint-shape", said, where=name)

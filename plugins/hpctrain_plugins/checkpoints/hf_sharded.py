@@ -1,0 +1,65 @@
+"""Sharded safetensors: one file per rank, each tensor with its offset in the whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hpctrain.errors import IntegrityError
+from hpctrain_plugins.checkpoints import safetensors
+from hpctrain_plugins.checkpoints.grids import Box, assemble, check_embedding
+from hpctrain_plugins.checkpoints.hf import beside, read_config
+from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.steps import leads_to, step_folder, step_number
+from hpctrain_plugins.checkpoints.tensors import Model
+
+HPCTRAIN_API = 1
+
+_GLOB = "shard-*-model-*.safetensors"
+_INFO = "DCP_SHARDING_INFO"
+
+
+def _holds(path: Path) -> bool:
+    return any(path.glob(_GLOB))
+
+
+def detect(path: Path) -> bool:
+    """Files of ranks lie in the folder, in its `model`, or one step below."""
+    return leads_to(path, _holds)
+
+
+def read(path: Path, options: ConvertOptions) -> Model:
+    """The model of one step."""
+    step = step_folder(path, options.tag, "latest", _holds)
+    boxes: dict[str, list[Box]] = {}
+    for file in sorted(step.glob(_GLOB)):
+        header = safetensors.read_header(file)
+        info = _info(header.metadata, file)
+        for name, tensor in header.tensors.items():
+            offset = tuple(int(n) for n in info.get(name, {}).get("saved_offsets", ()))
+            boxes.setdefault(name, []).append(Box(offset or (0,) * len(tensor.shape), tensor))
+    model = Model({}, step=step_number(step.name))
+    for name, parts in boxes.items():
+        shape = tuple(
+            max(b.offset[i] + b.tensor.shape[i] for b in parts) for i in range(len(parts[0].tensor.shape))
+        )
+        model.tensors[name] = assemble(name, parts, shape)
+    places = (step, step / ".hf_metadata", step.parent)
+    home = next((p for p in places if (p / "config.json").is_file()), step)
+    model.config, model.files = (
+        read_config(options.config or home),
+        beside(options.tokenizer or home),
+    )
+    check_embedding(model.tensors, model.config)
+    return model
+
+
+def _info(metadata: dict[str, str], file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(metadata.get(_INFO, "{}"))
+    except ValueError as error:
+        raise IntegrityError.of(
+            "checkpoint-damaged", f"{file} says nothing readable of its parts", where=str(file)
+        ) from error
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,1 @@
+"""From the checkpoints of an experiment to revisions of a model on the hub."""

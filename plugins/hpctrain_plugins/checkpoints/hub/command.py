@@ -1,0 +1,135 @@
+"""`hpctrain publish`: the checkpoints of an experiment as revisions of a model on the hub."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpctrain.cli.out import Out
+from hpctrain.errors import ConfigError, HpctrainError
+from hpctrain_plugins.checkpoints import command_source, one_thread
+from hpctrain_plugins.checkpoints.hub import found as finding
+from hpctrain_plugins.checkpoints.options import DTYPES, ConvertOptions
+
+if TYPE_CHECKING:
+    from hpctrain_plugins.checkpoints.hub.work import Crew, Row, Task
+
+HPCTRAIN_API = 1
+
+FOLDER = click.Path(path_type=Path)
+
+
+@click.command("publish")
+@click.argument("source")
+@click.argument("repository", metavar="ORG/EXPERIMENT")
+@click.option("-o", "--out", "place", type=FOLDER, help="for conversions and the ledger; else beside SOURCE")
+@click.option("--dry-run", is_flag=True, help="show what is published and what would be; ask nobody")
+@click.option("--upload-neox-only", is_flag=True, help="only the trainer's own files, no conversion")
+@click.option("--skip-neox-upload", is_flag=True, help="only the converted models")
+@click.option("--upload-delay", default="0", metavar="SECONDS|random", help="before the first upload")
+@click.option("--max-retries", type=click.IntRange(min=0), default=20, show_default=True, help="when busy")
+@click.option("--eval", "evaluate", is_flag=True, help="lm_eval on each model after its upload")
+@click.option("--eval-tasks", default="hellaswag", show_default=True, metavar="A,B", help="what it measures")
+@click.option(
+    "--dtype", type=click.Choice(tuple(DTYPES)), default="keep", show_default=True, help="of models"
+)
+@click.option("--tokenizer", type=FOLDER, help="a folder whose tokenizer goes with the models")
+@click.option("--config", type=FOLDER, help="the configuration, when checkpoints hold none")
+@click.option("--private", is_flag=True, help="make new repositories private")
+@click.option("--remove", is_flag=True, help="remove a conversion once it is published")
+@click.pass_obj
+def command(out: Out, /, source: str, repository: str, place: Path | None, **said: Any) -> int:
+    """Publish every checkpoint of SOURCE, a folder or a RUN, as revisions global_stepN of ORG/EXPERIMENT.
+
+    The trainer's own files go to ORG/neox-ckpt-EXPERIMENT. A revision that exists is compared and never
+    overwritten. A command that was interrupted goes on where its ledger ends.
+    """
+    from hpctrain_plugins.checkpoints.hub import work
+    from hpctrain_plugins.checkpoints.hub.ledger import Ledger
+
+    task = _task(out, source, finding.repository(repository), place, said)
+    ledger = Ledger(task.place / f"{repository.replace('/', '--')}.jsonl")
+    if said["dry_run"]:
+        return _shown(out, task, ledger, work.planned(task, ledger))
+    with ledger.alone():
+        rows = work.publish(task, ledger, _crew(out, said))
+    return _shown(out, task, ledger, rows)
+
+
+def _task(out: Out, source: str, repository: str, place: Path | None, said: dict[str, Any]) -> Task:
+    from hpctrain_plugins.checkpoints.hub.work import Task, delay
+
+    if said["upload_neox_only"] and said["skip_neox_upload"]:
+        raise ConfigError.of("usage", "--upload-neox-only and --skip-neox-upload leave nothing to upload")
+    try:
+        seconds = delay(said["upload_delay"])
+    except ValueError:
+        raise ConfigError.of(
+            "usage", f"{said['upload_delay']!r} is no number of seconds", hint="--upload-delay random"
+        ) from None
+    folder, names = command_source.all_of(source, out.environ)
+    return Task(
+        found=finding.checkpoints(folder, **names),
+        place=place or folder.parent / f"{folder.name}-hf",
+        model=None if said["upload_neox_only"] else repository,
+        raw=None if said["skip_neox_upload"] else finding.raw_repository(repository),
+        private=said["private"],
+        delay=max(0.0, seconds),
+        remove=said["remove"],
+    )
+
+
+def _crew(out: Out, said: dict[str, Any]) -> Crew:
+    from hpctrain_plugins.checkpoints.hub import lm_eval
+    from hpctrain_plugins.checkpoints.hub.retries import Retries
+    from hpctrain_plugins.checkpoints.hub.work import Crew
+
+    one_thread.ask_for()
+    from hpctrain_plugins.checkpoints.convert import convert
+    from hpctrain_plugins.checkpoints.hub.remote import Remote, client
+
+    options = ConvertOptions(
+        dtype=said["dtype"], tokenizer=said["tokenizer"], config=said["config"], verify="roundtrip"
+    )
+    api = client()
+    retries = Retries(said["max_retries"], out.say)
+    return Crew(
+        remote=lambda name: Remote(api, name, retries),
+        convert=lambda path, folder: convert(path, "hf", folder, options),
+        evaluate=lm_eval.judge(out.environ, said["eval_tasks"]) if said["evaluate"] else None,
+        say=out.say,
+        sleep=time.sleep,
+    )
+
+
+def _shown(out: Out, task: Task, ledger: Any, rows: list[Row]) -> int:
+    """One table, then every problem; the exit code is that of the first."""
+    from hpctrain.ui.table import Column, Table
+
+    problems = [p for row in rows for p in row.problems]
+    code = next((row.code for row in rows if row.code), 0)
+    if out.flags.json:
+        from hpctrain.ui.problem import problem_json
+
+        out.document(
+            "publish",
+            repository=task.model,
+            raw=task.raw,
+            ledger=str(ledger.path),
+            rows=[{"step": r.step, "model": r.model, "raw": r.raw, "eval": r.eval} for r in rows],
+            problems=[problem_json(p) for p in problems],
+        )
+        return code
+    table = Table(Column("REVISION", style="name"), Column("MODEL"), Column("RAW"), Column("EVAL", drop=1))
+    for row in rows:
+        table.row(f"global_step{row.step}", row.model, row.raw, row.eval)
+    out.lines(table.lines(out.term))
+    out.say(f"{ledger.path}   what was published")
+    return out.problems(_Several(*problems)) and code if problems else 0
+
+
+class _Several(HpctrainError):
+    """Problems of several checkpoints, told together."""

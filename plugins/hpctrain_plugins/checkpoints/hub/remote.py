@@ -1,0 +1,126 @@
+"""A model on the hub: its revisions compared with folders here, and uploaded where they are missing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints.convert import RECORD
+from hpctrain_plugins.checkpoints.hub.retries import Retries
+
+LEFT_OUT = (".*", "*/.*", RECORD)
+"""Not uploaded: hidden files, and our own record, which names folders of this computer."""
+
+_OF_THE_HUB = (".gitattributes", "README.md")
+"""Files that every new repository gets; a revision with no others is empty."""
+
+
+@attrs.frozen
+class Remote:
+    """One repository."""
+
+    api: Any
+    name: str
+    retries: Retries
+
+    def make(self, *, private: bool) -> None:
+        """Make the repository where it is missing."""
+        self._ask(lambda: self.api.create_repo(self.name, private=private, exist_ok=True))
+
+    def holds(self, revision: str, folder: Path) -> bool:
+        """Whether the revision is there, with the same content; IntegrityError when it is another."""
+        there = self._files(revision)
+        if not there:
+            return False
+        here = dict(_files(folder))
+        for path in sorted(here.keys() | there.keys()):
+            if path not in here or path not in there or not _same(here[path], there[path]):
+                raise IntegrityError.of(
+                    "hub-differs",
+                    f"{path} of {self.name}@{revision} is not what lies in {folder}",
+                    where=f"{self.name}@{revision}",
+                    hint=f"hf repos branch delete {self.name} {revision}      (to publish it again)",
+                )
+        return True
+
+    def upload(self, revision: str, folder: Path) -> str:
+        """Publish the folder as that revision, in one commit; the commit's name."""
+        self._ask(lambda: self.api.create_branch(self.name, branch=revision, exist_ok=True))
+        said = self._ask(
+            lambda: self.api.upload_folder(
+                repo_id=self.name,
+                folder_path=folder,
+                revision=revision,
+                commit_message=revision,
+                ignore_patterns=list(LEFT_OUT),
+            )
+        )
+        return str(said.oid)
+
+    def _files(self, revision: str) -> dict[str, Any]:
+        """The files of a revision; none where there is no such revision."""
+        from huggingface_hub.errors import RevisionNotFoundError
+
+        def listed() -> dict[str, Any]:
+            try:
+                found = self.api.list_repo_tree(self.name, recursive=True, revision=revision)
+                return {row.path: row for row in found if hasattr(row, "blob_id")}
+            except RevisionNotFoundError:
+                return {}
+
+        found = self._ask(listed)
+        return {} if set(found) <= set(_OF_THE_HUB) else _without_hubs(found)
+
+    def _ask(self, call: Any) -> Any:
+        return self.retries.ask(self.name, call)
+
+
+def client() -> Any:
+    """The hub's own library; it finds the token itself."""
+    try:
+        from huggingface_hub import HfApi
+        from huggingface_hub.utils.tqdm import disable_progress_bars
+    except ModuleNotFoundError as error:
+        raise ConfigError.of(
+            "no-package", f"publish needs {error.name}, an extra", hint="pip install 'hpctrain[hub]'"
+        ) from error
+    disable_progress_bars()
+    return HfApi()
+
+
+def _without_hubs(found: dict[str, Any]) -> dict[str, Any]:
+    return {path: row for path, row in found.items() if path not in _OF_THE_HUB}
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    for file in sorted(folder.rglob("*")):
+        path = file.relative_to(folder).as_posix()
+        if file.is_file() and path not in _OF_THE_HUB and not any(fnmatch(path, p) for p in LEFT_OUT):
+            yield path, file
+
+
+def _same(file: Path, row: Any) -> bool:
+    size = file.stat().st_size
+    if size != row.size:
+        return False
+    large = row.lfs is not None
+    digest = hashlib.sha256() if large else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    return _digest(digest, file) == str(row.lfs.sha256 if large else row.blob_id)
+
+
+def _digest(into: Any, file: Path) -> str:
+    for block in _blocks(file):
+        into.update(block)
+    return str(into.hexdigest())
+
+
+def _blocks(file: Path) -> Iterable[bytes]:
+    with file.open("rb") as data:
+        while block := data.read(1 << 20):
+            yield block

@@ -1,0 +1,90 @@
+"""Whether source and target compute the same: `--verify logits`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from hpctrain.errors import IntegrityError
+from hpctrain_plugins.checkpoints import nanotron as nanotron_format
+from hpctrain_plugins.checkpoints import neox as neox_format
+from hpctrain_plugins.checkpoints.casts import Array
+from hpctrain_plugins.checkpoints.logits import hf, nanotron, neox
+from hpctrain_plugins.checkpoints.logits.weights import Weights
+from hpctrain_plugins.checkpoints.neox_config import need
+from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.tensors import Model
+
+_TOKENS = 12
+_LIMIT = 1e-6
+_EPSILON = {"BF16": 2.0**-8, "F16": 2.0**-11, "F32": 2.0**-24}
+_GROWTH = 16
+"""How far one rounding of each weight may grow on its way to the logits, at most."""
+
+
+@attrs.frozen
+class Side:
+    """One checkpoint: where it lies, its format, and what reading it gave."""
+
+    path: Path
+    format: str
+    model: Model
+    options: ConvertOptions
+
+    @property
+    def name(self) -> str:
+        """Whose flow is followed."""
+        return self.format if self.format in ("neox", "nanotron") else "hf"
+
+
+def compare(source: Side, target: Side, exactness: str) -> dict[str, Any]:
+    """What was found, for the record; IntegrityError when the logits differ.
+
+    A source is rounded as its weights were, so only what was computed anew may differ by more than
+    the order of sums.
+    """
+    vocab = min(int(need(side.model.config, "vocab_size")) for side in (source, target))
+    tokens = [int(t) for t in np.random.default_rng(7).integers(0, vocab, _TOKENS)]
+    wanted = source.options.target_dtype
+    have = _logits(source, tokens, wanted)[:, :vocab]
+    got = _logits(target, tokens, "keep")[:, :vocab]
+    difference = float(np.abs(have - got).max() / max(np.abs(have).max(), np.finfo(np.float64).tiny))
+    limit = max(_LIMIT, _GROWTH * _coarsest(target.model)) if exactness == "arithmetic" else _LIMIT
+    if not difference <= limit:
+        raise IntegrityError.of(
+            "checkpoint-logits",
+            f"logits of {target.format} differ from those of {source.path} by {difference:.1e}",
+            where=str(source.path),
+            notes=(f"{limit:.1e} of the largest logit is allowed",),
+        )
+    return {
+        "tokens": _TOKENS,
+        "source_flow": source.name,
+        "target_flow": target.name,
+        "difference": difference,
+        "limit": limit,
+    }
+
+
+def _coarsest(model: Model) -> float:
+    return max(_EPSILON.get(t.dtype, 0.0) for t in model.tensors.values())
+
+
+def _logits(side: Side, tokens: Sequence[int], wanted: str) -> Array:
+    weights = Weights(wanted)
+    try:
+        if side.name == "neox":
+            shards, config = neox_format.opened(side.path, side.options)
+            order = str(side.model.decisions.get("neox_gqa_layout", "per-head"))
+            return neox.flow(shards, config, order, tokens, weights)
+        if side.name == "nanotron":
+            held, config = nanotron_format.opened(side.path, side.options)
+            pairs = bool(side.model.decisions["rope_interleaved"])
+            return nanotron.flow(held, config, pairs, tokens, weights)
+        return hf.flow(side.model, tokens, weights)
+    finally:
+        weights.close()

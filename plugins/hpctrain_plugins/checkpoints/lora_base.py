@@ -1,0 +1,22 @@
+"""Where the model lies that an adapter was trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hpctrain.errors import ConfigError
+from hpctrain_plugins.checkpoints import hf
+from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.tensors import Model
+
+
+def find_base(folder: Path, config: dict[str, Any], options: ConvertOptions) -> Model:
+    """The base that the options name, or the adapter's own word when it is a folder here."""
+    named = str(config.get("base_model_name_or_path") or "")
+    choices = [options.base] if options.base else [Path(named), folder / named] if named else []
+    for path in choices:
+        if path.is_dir() and hf.detect(path):
+            return hf.read(path, ConvertOptions(tokenizer=options.tokenizer))
+    said = f"the base model {str(options.base or named)!r} is no folder with weights here"
+    raise ConfigError.of("checkpoint-base", said, where="base", hint="--base DIR")

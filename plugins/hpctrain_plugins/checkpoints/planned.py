@@ -1,0 +1,59 @@
+"""`[checkpoint] export` as a step: the run's newest checkpoint in another format, in the environment.
+
+It runs where training could, because only there is the environment, whose numpy it needs; what else
+the conversion imports travels with the job.
+"""
+
+from __future__ import annotations
+
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.hooks.scan import installed
+from hpctrain.model.step import Launch, Need, Step
+from hpctrain.model.train import Layout
+from hpctrain.model.words import Cmd, Join, Var, Word
+from hpctrain_plugins.trainers.config_file import json_file
+
+HPCTRAIN_API = 1
+
+READ_ONLY = ("dcp", "deepspeed-zero", "hf-sharded", "peft")
+"""Formats of ours that nothing is written in; a module says so too, but importing it needs numpy."""
+
+_PROGRAM = "hpctrain_plugins.checkpoints.in_job"
+_CODE = ("hpctrain", "hpctrain_plugins", "lib/attr", "lib/attrs", "lib/yaml")
+_STEP, _SETTINGS = "export", "convert.json"
+_MINUTES = 60
+_THREADS = 2
+
+
+@hookimpl
+def convert_checkpoint(source: str, target: str, checkpoint: Word, layout: Layout) -> list[Step] | None:
+    """One step that writes `$HPC_CHECKPOINTS/<target>/<name of the checkpoint>`, verified."""
+    found = {name: installed().get(f"checkpoints:{name}") for name in (source, target)}
+    modules = {name: entries[0].module for name, entries in found.items() if entries}
+    if len(modules) < len(found) or target in READ_ONLY:
+        return None
+    settings = {
+        "from": source,
+        "to": target,
+        "formats": modules,
+        "folder": layout.folder,
+        "name": layout.name,
+        "last": layout.complete,
+        "threads": _THREADS,
+    }
+    command = Cmd.of(
+        *("python", "-m", _PROGRAM, checkpoint, Join(Var("HPC_CHECKPOINTS"), f"/{target}")),
+        Join(Var("HPC_RUN"), f"/steps/{_STEP}/{_SETTINGS}"),
+    )
+    return [
+        Step(
+            name=_STEP,
+            commands=(command,),
+            needs=frozenset({Need.TARGET}),
+            inside=True,
+            launch=Launch(cpus_per_rank=_THREADS),
+            minutes=_MINUTES,
+            files=(json_file(_SETTINGS, settings),),
+            code=tuple(sorted({*_CODE, *(module.partition(".")[0] for module in modules.values())})),
+        )
+    ]

@@ -1,0 +1,81 @@
+"""The container that Hugging Face models come in: a JSON header, then bytes without gaps."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import IntegrityError
+from hpctrain_plugins.checkpoints.layout import OutFile, Part
+from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor, whole
+
+_LONGEST_HEADER = 100 << 20
+"""What the format itself allows."""
+
+
+@attrs.frozen
+class Header:
+    """What one file says it holds."""
+
+    tensors: dict[str, Tensor]
+    metadata: dict[str, str]
+
+
+def read_header(path: Path) -> Header:
+    """The tensors of a file, checked against its size; no tensor is read."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+        if length > min(size - 8, _LONGEST_HEADER):
+            raise _broken(path, "ends inside its header")
+        text = file.read(length)
+    try:
+        said = json.loads(text)
+        metadata = {str(k): str(v) for k, v in said.pop("__metadata__", {}).items()}
+        tensors = {name: _tensor(name, entry, path, 8 + length) for name, entry in said.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _broken(path, f"has a header that cannot be read ({error})") from error
+    end = 8 + length + sum(t.nbytes for t in tensors.values())
+    if end != size:
+        raise _broken(path, f"has {size} bytes where its header says {end}")
+    return Header(tensors, metadata)
+
+
+def _tensor(name: str, entry: Mapping[str, Any], path: Path, data: int) -> Tensor:
+    dtype, shape = entry["dtype"], tuple(int(n) for n in entry["shape"])
+    low, high = entry["data_offsets"]
+    if dtype not in ITEMSIZE:
+        raise IntegrityError.of(
+            "checkpoint-damaged", f"{name} in {path} has the unknown type {dtype}", where=name
+        )
+    tensor = whole(name, dtype, shape, path, data + low)
+    if min(shape, default=0) < 0 or high - low != tensor.nbytes or low < 0:
+        said = f"{name} in {path} has {high - low} bytes where its shape needs {tensor.nbytes}"
+        raise IntegrityError.of("checkpoint-shape", said, where=name)
+    return tensor
+
+
+def _broken(path: Path, what: str) -> Exception:
+    return IntegrityError.of("checkpoint-damaged", f"{path} {what}", where=str(path))
+
+
+def plan_file(name: str, tensors: Iterable[tuple[str, Tensor, str]], metadata: Mapping[str, str]) -> OutFile:
+    """A file with these (name, tensor, type), in this order."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    placed, at = [], 0
+    for key, tensor, dtype in tensors:
+        size = tensor.numel * ITEMSIZE[dtype]
+        header[key] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [at, at + size]}
+        placed.append((at, tensor.named(key), dtype))
+        at += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    start = 8 + len(text)
+    parts = tuple(Part(start + offset, tensor, dtype) for offset, tensor, dtype in placed)
+    return OutFile(name, start + at, parts, ((0, struct.pack("<Q", len(text)) + text),))

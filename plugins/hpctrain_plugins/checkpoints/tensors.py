@@ -1,0 +1,183 @@
+"""Logical tensors: a name, a type, a shape and the bytes of files that they are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, Union
+
+import attrs
+
+from hpctrain.errors import IntegrityError
+from hpctrain_plugins.checkpoints import bands as b
+from hpctrain_plugins.checkpoints.reading import Checksum
+
+ITEMSIZE = {
+    "F64": 8,
+    "F32": 4,
+    "F16": 2,
+    "BF16": 2,
+    "I64": 8,
+    "I32": 4,
+    "I16": 2,
+    "I8": 1,
+    "U8": 1,
+    "BOOL": 1,
+    "F8_E4M3": 1,
+    "F8_E5M2": 1,
+}
+"""Bytes per element by the names that safetensors uses."""
+
+FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+
+
+@attrs.frozen
+class LowRank:
+    """`scale * up @ down` is added to the tensor: a LoRA adapter."""
+
+    up: Tensor
+    down: Tensor
+    scale: float
+    transposed: bool = False
+
+
+@attrs.frozen
+class Plus:
+    """Tensors of the same shape are added: biases that ranks hold in parts."""
+
+    others: tuple[Tensor, ...]
+
+
+Addend: TypeAlias = Union[LowRank, Plus]  # noqa: UP007  (mypy reads the forward reference)
+
+
+@attrs.frozen
+class Tensor:
+    """What a checkpoint says about one tensor; its bytes are read only when they are copied."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    bands: b.Bands
+    add: Addend | None = None
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return ITEMSIZE[self.dtype]
+
+    @property
+    def numel(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes."""
+        return self.numel * self.itemsize
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one step along the first axis."""
+        return self.itemsize * math.prod(self.shape[1:])
+
+    def named(self, name: str) -> Tensor:
+        """The same tensor under another name."""
+        return attrs.evolve(self, name=name)
+
+    def shaped(self, *shape: int) -> Tensor:
+        """The same bytes under another shape."""
+        if math.prod(shape) != self.numel:
+            said = f"{self.name} has shape {list(self.shape)} where {list(shape)} was expected"
+            raise IntegrityError.of("checkpoint-shape", said, where=self.name)
+        return attrs.evolve(self, shape=shape)
+
+    def part(self, axis: int, start: int, stop: int) -> Tensor:
+        """The slice `start` to `stop` along `axis`."""
+        self._bare()
+        shape = (*self.shape[:axis], stop - start, *self.shape[axis + 1 :])
+        step = self.itemsize * math.prod(self.shape[axis + 1 :])
+        if axis == 0:
+            return attrs.evolve(self, shape=shape, bands=b.cut(self.bands, start * step, stop * step))
+        cropped = b.crop(self.bands, self.shape[axis] * step, start * step, stop * step)
+        return attrs.evolve(self, shape=shape, bands=cropped)
+
+    def chunk(self, axis: int, parts: int) -> list[Tensor]:
+        """Equal slices along `axis`; refuses a length that does not divide."""
+        length = self.shape[axis]
+        if length % parts:
+            said = f"axis {axis} of {self.name} has length {length}, not divisible by {parts}"
+            raise IntegrityError.of("checkpoint-shape", said, where=self.name)
+        step = length // parts
+        return [self.part(axis, i * step, (i + 1) * step) for i in range(parts)]
+
+    def every(self, start: int, step: int) -> Tensor:
+        """Each `step`-th row from `start` on."""
+        self._bare()
+        shape = (self.shape[0] // step, *self.shape[1:])
+        return attrs.evolve(self, shape=shape, bands=b.every(self.bands, self.row_bytes, start, step))
+
+    def _bare(self) -> None:
+        if self.add is not None:
+            said = f"{self.name} is computed and cannot be split; convert to hf first"
+            raise IntegrityError.of("checkpoint-unsupported", said, where=self.name)
+
+
+def whole(name: str, dtype: str, shape: Sequence[int], file: Path, offset: int) -> Tensor:
+    """A tensor that lies in one piece in `file`."""
+    size = ITEMSIZE[dtype] * math.prod(shape)
+    return Tensor(name, dtype, tuple(shape), b.flat(file, offset, size))
+
+
+def zeros(name: str, dtype: str, shape: Sequence[int]) -> Tensor:
+    """A tensor that no file holds."""
+    return Tensor(name, dtype, tuple(shape), b.flat(None, 0, ITEMSIZE[dtype] * math.prod(shape)))
+
+
+def concat(parts: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors one after the other along `axis`; the others must agree."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for other in parts[1:]:
+        same = _without(first.shape, axis) == _without(other.shape, axis)
+        if first.dtype != other.dtype or not same:
+            said = (
+                f"parts of {first.name} differ: {first.dtype} {list(first.shape)} "
+                f"and {other.dtype} {list(other.shape)}"
+            )
+            raise IntegrityError.of("checkpoint-shape", said, where=first.name)
+        other._bare()
+    first._bare()
+    length = sum(p.shape[axis] for p in parts)
+    shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
+    if axis == 0:
+        return attrs.evolve(first, shape=shape, bands=b.join(p.bands for p in parts))
+    step = first.itemsize * math.prod(first.shape[axis + 1 :])
+    woven = b.weave([(p.bands, p.shape[axis] * step) for p in parts])
+    return attrs.evolve(first, shape=shape, bands=woven)
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
+
+
+@attrs.define
+class Model:
+    """A whole checkpoint in the words of Hugging Face: what every reader gives and writer takes.
+
+    `replicas` are tensors that must be equal bit by bit; `ignored` says why something was left out;
+    `tied` maps an alias to the tensor that holds its bytes.
+    """
+
+    tensors: dict[str, Tensor]
+    config: dict[str, Any] = attrs.field(factory=dict)
+    files: dict[str, Path] = attrs.field(factory=dict)
+    replicas: list[tuple[Tensor, Tensor]] = attrs.field(factory=list)
+    ignored: dict[str, str] = attrs.field(factory=dict)
+    decisions: dict[str, Any] = attrs.field(factory=dict)
+    crcs: dict[Path, list[Checksum]] = attrs.field(factory=dict)
+    """Ranges whose checksums their writer noted."""
+    tied: dict[str, str] = attrs.field(factory=dict)
+    step: int | None = None

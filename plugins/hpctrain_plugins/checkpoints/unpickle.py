@@ -1,0 +1,194 @@
+"""Reads a pickle as data: names on a short list become harmless values, any other is refused.
+
+Nothing of the file is ever imported or called. A checkpoint with an unknown name is refused as a
+whole, wherever in it the name stands, because a file that carries code is not a checkpoint.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import HpctrainError, IntegrityError
+
+STORAGES = {
+    "DoubleStorage": "F64",
+    "FloatStorage": "F32",
+    "HalfStorage": "F16",
+    "BFloat16Storage": "BF16",
+    "LongStorage": "I64",
+    "IntStorage": "I32",
+    "ShortStorage": "I16",
+    "CharStorage": "I8",
+    "ByteStorage": "U8",
+    "UntypedStorage": "U8",
+    "BoolStorage": "BOOL",
+    "Float8_e4m3fnStorage": "F8_E4M3",
+    "Float8_e5m2Storage": "F8_E5M2",
+}
+
+DTYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint8": "U8",
+    "bool": "BOOL",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+}
+
+
+@attrs.frozen
+class Marker:
+    """A type that the pickle names and that only its readers understand."""
+
+    name: str
+
+
+@attrs.frozen
+class StorageRef:
+    """A block of numbers in another entry of the archive."""
+
+    dtype: str
+    key: str
+    numel: int
+
+
+@attrs.frozen
+class TensorRef:
+    """A view of a storage."""
+
+    storage: StorageRef
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+class Inert:
+    """Stands for an object whose class is not ours to make; keeps what it was made from."""
+
+    args: tuple[Any, ...]
+    state: Any
+
+    def __new__(cls, *args: Any) -> Inert:
+        made = super().__new__(cls)
+        made.args, made.state = args, None
+        return made
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Take items as a mapping would, and drop them."""
+
+    def append(self, item: Any) -> None:
+        """Take an item as a list would, and drop it."""
+
+    def extend(self, items: Any) -> None:
+        """Take items as a list would, and drop them."""
+
+
+def _tensor(storage: Any, offset: int, shape: Any, stride: Any, *_: Any) -> TensorRef:
+    if not isinstance(storage, StorageRef):
+        raise pickle.UnpicklingError("a tensor without a storage")
+    return TensorRef(storage, offset, tuple(shape), tuple(stride))
+
+
+def _first(value: Any, *_: Any) -> Any:
+    return value
+
+
+def _call_tensor(function: Any, _type: Any, args: Any, _state: Any = None) -> Any:
+    if function is not _tensor:
+        raise pickle.UnpicklingError("a tensor made by an unknown function")
+    return _tensor(*args)
+
+
+def _size(value: Any = ()) -> tuple[int, ...]:
+    return tuple(value)
+
+
+def _inert(name: str) -> type[Inert]:
+    return type(name, (Inert,), {})
+
+
+_INERT = (
+    ("deepspeed.runtime.fp16.loss_scaler", "LossScaler"),
+    ("deepspeed.runtime.fp16.loss_scaler", "DynamicLossScaler"),
+    ("deepspeed.runtime.zero.config", "ZeroStageEnum"),
+    ("deepspeed.utils.tensor_fragment", "fragment_address"),
+    ("deepspeed.runtime.zero.utils", "ZeRORuntimeException"),
+    ("argparse", "Namespace"),
+    ("_io", "BytesIO"),
+    ("_codecs", "encode"),
+    ("numpy", "dtype"),
+    ("numpy", "ndarray"),
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy.core.multiarray", "scalar"),
+    ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "scalar"),
+)
+
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("collections", "defaultdict"): _inert("defaultdict"),
+    ("__builtin__", "set"): set,
+    ("builtins", "set"): set,
+    ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    ("torch._utils", "_rebuild_parameter"): _first,
+    ("torch._tensor", "_rebuild_from_type_v2"): _call_tensor,
+    ("torch", "Size"): _size,
+    ("torch", "device"): _inert("device"),
+    ("torch", "Tensor"): Marker("Tensor"),
+    ("torch.nn.parameter", "Parameter"): Marker("Parameter"),
+    ("torch.serialization", "_get_layout"): _inert("layout"),
+    ("torch._utils", "_get_layout"): _inert("layout"),
+    **{("torch", name): Marker(name) for name in (*STORAGES, *DTYPES)},
+    ("torch.storage", "UntypedStorage"): Marker("UntypedStorage"),
+    **{pair: _inert(pair[1]) for pair in _INERT},
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, where: str, more: dict[tuple[str, str], Any]) -> None:
+        super().__init__(BytesIO(data))
+        self._where = where
+        self._allowed = {**_ALLOWED, **more}
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = self._allowed.get((module, name))
+        if found is None:
+            raise IntegrityError.of(
+                "checkpoint-unsafe",
+                f"{self._where} names {module}.{name}, which no checkpoint needs; nothing was run",
+                where=self._where,
+                hint="delete the file, or save its weights again as safetensors",
+            )
+        return found
+
+    def persistent_load(self, pid: Any) -> StorageRef:
+        kind, storage, key, _location, numel = pid
+        if kind != "storage" or not isinstance(storage, Marker) or storage.name not in STORAGES:
+            raise pickle.UnpicklingError(f"an unknown reference {kind!r}")
+        return StorageRef(STORAGES[storage.name], str(key), int(numel))
+
+
+def load(data: bytes, where: str, more: dict[tuple[str, str], Callable[..., Any]] | None = None) -> Any:
+    """The values of a pickle; `more` allows further names for one format."""
+    try:
+        return _Unpickler(data, where, more or {}).load()
+    except HpctrainError:
+        raise
+    except Exception as error:
+        said = f"{where} holds a pickle that cannot be read ({error})"
+        raise IntegrityError.of("checkpoint-damaged", said, where=where) from error

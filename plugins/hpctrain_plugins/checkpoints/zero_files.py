@@ -1,0 +1,219 @@
+"""The files of a DeepSpeed ZeRO checkpoint, read and checked against each other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import torchzip
+from hpctrain_plugins.checkpoints.tensors import Tensor, concat
+from hpctrain_plugins.checkpoints.torchzip import Archive
+from hpctrain_plugins.checkpoints.unpickle import Inert, TensorRef
+
+_OPTIM = re.compile(r"(?:bf16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
+_MODEL = re.compile(r"(?:zero_pp_rank_(\d+)_)?mp_rank_(\d+)_model_states\.pt$")
+_EXPERT = "expp_rank_*_optim_states.pt"
+
+
+def optim_files(step: Path) -> dict[tuple[int, int], Path]:
+    """(tensor-parallel rank, data-parallel rank) -> optimizer file."""
+    return {(int(m[2]), int(m[1])): p for p in step.iterdir() if (m := _OPTIM.match(p.name))}
+
+
+@attrs.frozen
+class Partition:
+    """What all data-parallel ranks of one tensor-parallel rank hold together."""
+
+    step: Path
+    stage: int
+    optim: list[Archive]
+    model: list[Archive]
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What the first model file says; the others repeat it."""
+        value: dict[str, Any] = self.model[0].value
+        return value
+
+    @property
+    def shapes(self) -> list[dict[str, tuple[int, ...]]]:
+        """Per group of the optimizer, the parameters in the order of the flat vector."""
+        found = self.said.get("param_shapes") or []
+        return [found] if isinstance(found, dict) else list(found)
+
+    def groups(self) -> list[list[Tensor]]:
+        """Per data-parallel rank, its flat fp32 vectors."""
+        key = "fp32_flat_groups" if self.stage == 3 else "single_partition_of_fp32_groups"
+        out = []
+        for archive in self.optim:
+            refs = archive.value["optimizer_state_dict"].get(key)
+            if not isinstance(refs, list) or not all(isinstance(r, TensorRef) for r in refs):
+                raise IntegrityError.of(
+                    "checkpoint-incomplete", f"{archive.path} has no {key}", where=str(archive.path)
+                )
+            out.append([archive.tensor(f"{key}[{i}]", ref) for i, ref in enumerate(refs)])
+        if len({len(groups) for groups in out}) != 1:
+            raise IntegrityError.of("checkpoint-shape", f"ranks of {self.step} differ in their groups")
+        return out
+
+    def paddings(self) -> list[list[int]] | None:
+        """Elements left free after each parameter, per group."""
+        found = self.optim[0].value["optimizer_state_dict"].get("param_alignment_paddings")
+        return [list(map(int, group)) for group in found] if found is not None else None
+
+    def trainable(self) -> dict[str, Tensor]:
+        """Every parameter that the optimizer holds, in full precision."""
+        groups = self.groups()
+        return _sharded(self, groups) if self.stage == 3 else _sliced(self, groups)
+
+    def frozen(self) -> dict[str, Tensor]:
+        """Parameters that were not trained, where the checkpoint says them apart."""
+        shapes = self.said.get("frozen_param_shapes") or {}
+        parts: list[dict[str, TensorRef]] = [m.value.get("frozen_param_fragments") or {} for m in self.model]
+        out = {}
+        for name, shape in shapes.items():
+            if name not in parts[0]:
+                raise IntegrityError.of(
+                    "checkpoint-incomplete", f"{name} is missing from {self.model[0].path}", where=name
+                )
+            if self.stage != 3:
+                out[name] = self.model[0].tensor(name, parts[0][name]).shaped(*shape)
+                continue
+            ranks = [m.tensor(name, p[name]) for m, p in zip(self.model, parts, strict=True)]
+            out[name] = _whole(name, [_line(t) for t in ranks], shape)
+        return out
+
+    def module(self) -> dict[str, Tensor]:
+        """The weights as the model itself held them, rounded to its own type."""
+        module = self.said.get("module") or {}
+        return {k: t for k, t in self.model[0].tensors(module).items() if t.numel}
+
+
+def _line(tensor: Tensor) -> Tensor:
+    return tensor.shaped(tensor.numel)
+
+
+def _numel(shape: tuple[int, ...]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
+def _sliced(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tensor]:
+    """Stages 1 and 2: one vector per group, cut over ranks wherever the cut falls."""
+    out: dict[str, Tensor] = {}
+    paddings = partition.paddings()
+    unit = 2 * len(groups)
+    if len(partition.shapes) != len(groups[0]):
+        raise IntegrityError.of("checkpoint-shape", f"{partition.step} has groups without shapes")
+    for g, shapes in enumerate(partition.shapes):
+        vector, at = concat([_line(rank[g]) for rank in groups]), 0
+        for i, (name, shape) in enumerate(shapes.items()):
+            size = _numel(shape)
+            if at + size > vector.numel:
+                raise IntegrityError.of(
+                    "checkpoint-shape", f"{name} lies beyond the end of its group", where=name
+                )
+            out[name] = vector.part(0, at, at + size).shaped(*shape).named(name)
+            at += size + (paddings[g][i] if paddings else 0)
+        if -(-at // unit) != -(-vector.numel // unit):
+            said = f"group {g} of {partition.step} holds {vector.numel} numbers, its shapes need {at}"
+            raise IntegrityError.of("checkpoint-shape", said, where=str(partition.step))
+    return out
+
+
+def _sharded(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tensor]:
+    """Stage 3: every parameter cut over all ranks, at the same place in each rank's vector."""
+    vectors = [concat([_line(t) for t in rank]) for rank in groups]
+    out: dict[str, Tensor] = {}
+    at, world = 0, len(groups)
+    for name, shape in ((n, s) for group in partition.shapes for n, s in group.items()):
+        share = -(-_numel(shape) // world)
+        if any(at + share > v.numel for v in vectors):
+            raise IntegrityError.of(
+                "checkpoint-shape", f"{name} lies beyond the end of its ranks", where=name
+            )
+        out[name] = _whole(name, [v.part(0, at, at + share) for v in vectors], shape)
+        at += share
+    for archive, vector in zip(partition.optim, vectors, strict=True):
+        if vector.numel != at:
+            said = f"{archive.path} holds {vector.numel} numbers, its shapes need {at}"
+            raise IntegrityError.of("checkpoint-shape", said, where=str(archive.path))
+    return out
+
+
+def _whole(name: str, ranks: list[Tensor], shape: tuple[int, ...]) -> Tensor:
+    size = _numel(shape)
+    line = concat(ranks)
+    if line.numel < size:
+        raise IntegrityError.of("checkpoint-shape", f"the ranks hold too little of {name}", where=name)
+    return line.part(0, 0, size).shaped(*shape).named(name)
+
+
+def read(step: Path) -> list[Partition]:
+    """One partition per tensor-parallel rank, complete."""
+    if list(step.glob(_EXPERT)):
+        raise ConfigError.of(
+            "checkpoint-unsupported", f"{step} holds experts over ranks, which is not supported"
+        )
+    found = optim_files(step)
+    if not found:
+        raise IntegrityError.of("checkpoint-incomplete", f"{step} holds no optimizer files", where=str(step))
+    tps = sorted({tp for tp, _ in found})
+    return [_partition(step, tp, {d: p for (t, d), p in found.items() if t == tp}) for tp in tps]
+
+
+def _partition(step: Path, tp: int, found: dict[int, Path]) -> Partition:
+    optim = [torchzip.open_archive(found[d]) for d in sorted(found)]
+    for archive in optim:
+        if not isinstance(archive.value, dict) or "optimizer_state_dict" not in archive.value:
+            raise IntegrityError.of(
+                "checkpoint-damaged", f"{archive.path} holds no optimizer", where=str(archive.path)
+            )
+    state = optim[0].value["optimizer_state_dict"]
+    world = state.get("partition_count", len(optim))
+    world = max(world) if isinstance(world, list) else int(world)
+    lost = sorted(set(range(world)) - set(found))
+    if lost:
+        name = found[min(found)].name.replace(f"pp_rank_{min(found)}_", f"pp_rank_{lost[0]}_")
+        raise IntegrityError.of(
+            "checkpoint-incomplete", f"{step / name} is missing, {world} ranks wrote this", where=name
+        )
+    if len(found) != world:
+        said = f"{found[max(found)]} is left from a larger run; {world} ranks wrote this"
+        raise IntegrityError.of("checkpoint-stale", said, where=str(found[max(found)]))
+    stage = _stage(state.get("zero_stage", 1))
+    return Partition(step, stage, optim, _model(step, tp, world if stage == 3 else 1, stage))
+
+
+def _stage(value: Any) -> int:
+    return int(value.args[0] if isinstance(value, Inert) else value)
+
+
+def _model(step: Path, tp: int, count: int, stage: int) -> list[Archive]:
+    found = {
+        int(m[1] or 0): p
+        for p in step.iterdir()
+        if (m := _MODEL.match(p.name)) and int(m[2]) == tp and (m[1] is not None) == (stage == 3)
+    }
+    for rank in range(count):
+        if rank not in found:
+            prefix = f"zero_pp_rank_{rank}_" if stage == 3 else ""
+            name = f"{prefix}mp_rank_{tp:02d}_model_states.pt"
+            raise IntegrityError.of(
+                "checkpoint-incomplete", f"{step / name} is missing", where=str(step / name)
+            )
+    if len(found) != count:
+        said = f"{found[max(found)]} is left from a larger run; {count} ranks wrote this"
+        raise IntegrityError.of("checkpoint-stale", said, where=str(found[max(found)]))
+    archives = [torchzip.open_archive(found[rank]) for rank in range(count)]
+    for archive in archives:
+        if not isinstance(archive.value, dict) or "param_shapes" not in archive.value:
+            said = f"{archive.path} says nothing about the optimizer's parameters"
+            raise IntegrityError.of("checkpoint-damaged", said, where=str(archive.path))
+    return archives
