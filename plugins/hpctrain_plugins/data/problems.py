@@ -1,0 +1,63 @@
+"""Faults of data as problems: with the line of the file and carets below what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hpctrain.errors import Problem, Span
+from hpctrain_tokens.faults import Fault
+
+LONGEST = 1 << 16
+"""A longer line is not shown; its place is."""
+
+PLAIN = (".jsonl", ".json", ".ndjson", ".txt")
+
+
+def problems(faults: Iterable[Fault], more: int = 0) -> list[Problem]:
+    """Each fault as a problem; what is left out is a note of the last."""
+    found = list(faults)
+    lines = _lines(found)
+    shown = [_problem(fault, lines.get((fault.file, fault.line), "")) for fault in found]
+    if more and shown:
+        import attrs
+
+        shown[-1] = attrs.evolve(shown[-1], notes=(*shown[-1].notes, f"and {more:,} more"))
+    return shown
+
+
+def _problem(fault: Fault, text: str) -> Problem:
+    span = None
+    if fault.file and fault.line:
+        span = Span(file=fault.file, line=fault.line, column=fault.column, end=fault.end, text=text)
+    where = fault.where if span or not fault.file else fault.file
+    return Problem(code=fault.code, message=fault.message, where=where, hint=fault.hint, span=span)
+
+
+def _lines(faults: Iterable[Fault]) -> dict[tuple[str, int], str]:
+    """The lines that faults point at, read in one pass over each file."""
+    wanted: dict[str, set[int]] = {}
+    for fault in faults:
+        if fault.line and fault.file.endswith(PLAIN):
+            wanted.setdefault(fault.file, set()).add(fault.line)
+    return {(name, n): text for name, ns in wanted.items() for n, text in _of(Path(name), ns)}
+
+
+def _of(path: Path, numbers: set[int]) -> list[tuple[int, str]]:
+    last, found = max(numbers), []
+    try:
+        with path.open("rb") as file:
+            number = 0
+            begins = True
+            while number < last or not begins:
+                part = file.readline(LONGEST)
+                if not part:
+                    break
+                number += begins
+                whole = begins and (part.endswith(b"\n") or len(part) < LONGEST)
+                if whole and number in numbers:
+                    found.append((number, part.decode("utf-8", "replace").rstrip("\r\n").lstrip("\ufeff")))
+                begins = part.endswith(b"\n")
+    except OSError:
+        return []
+    return found

@@ -1,0 +1,133 @@
+"""`use = "tokens"`: a trainer's token files from assets that stand before it in the run file.
+
+::
+
+    [assets]
+    corpus    = { hub = "cais/wmdp-corpora", kind = "dataset" }
+    tokenizer = { hub = "EleutherAI/gpt-neox-20b", files = ["tokenizer*.json"] }
+
+    [assets.tokens]
+    use     = "tokens"
+    options = { inputs = ["corpus:train"], subset = "bio-retain-corpus", tokenizer = "tokenizer" }
+
+`inputs`, `tokenizer` and `chat_template` name assets, or something inside of one: `corpus/train.jsonl`.
+The other options are those of `hpctrain data prepare`. The result is a folder with
+`<asset>_text_document.bin`, here `tokens/tokens_text_document`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hpctrain.errors import ConfigError
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster
+from hpctrain.model.run import Asset
+from hpctrain.model.step import Artifact, Launch, Need, Step
+from hpctrain.model.words import Cmd, Join, Loc, Var, Word
+from hpctrain_plugins.data import keys
+from hpctrain_tokens import FORMAT
+from hpctrain_tokens.commands.parser import parser
+from hpctrain_tokens.faults import DataError
+
+HPCTRAIN_API = 1
+
+ROLE = "data"
+CORES = 16
+"""Beyond, a tokeniser waits for the disk more than for a core."""
+
+MINUTES = 240
+BY_PLAN = ("inputs", "output_prefix", "work", "workers", "force")
+"""What the plan itself says to the command."""
+
+FROM_ASSETS = ("tokenizer", "chat_template")
+
+_REFERENCE = re.compile(r"(?P<name>[A-Za-z0-9_-]+)(?P<rest>[/:].*)?\Z", re.DOTALL)
+
+
+@hookimpl
+def prepare_data(
+    name: str, asset: Asset, cluster: Cluster, assets: Mapping[str, Word]
+) -> tuple[Step, ...] | None:
+    """One step in the run's environment that makes the files and goes on where a killed one ended."""
+    if asset.use != "tokens":
+        return None
+    given = _Given(name, asset.options, assets)
+    inputs = tuple(given.located(text, "inputs") for text in given.inputs())
+    options = tuple(given.options())
+    read = [keys.said(word) for word in (*inputs, *options)]
+    made = Artifact(name="tokens", role=ROLE, inputs={"format": FORMAT, "read": read}, arch="any")
+    cores = min(CORES, cluster.hardware.cores_per_node)
+    command = Cmd.of(
+        *("python", "-m", "hpctrain_tokens", "prepare", *inputs),
+        *("--output-prefix", Join(Var("WORK"), f"/{name}")),
+        *("--work", Loc(ROLE, f".partial/{made.filename}"), "--workers", "0"),
+        *options,
+    )
+    return (
+        Step(
+            name=name,
+            commands=(command,),
+            needs=frozenset({Need.TARGET}),
+            inside=True,
+            makes=made,
+            launch=Launch(cpus_per_rank=cores),
+            minutes=MINUTES,
+            code=("hpctrain_tokens",),
+        ),
+    )
+
+
+class _Given:
+    """The options of one asset, judged by the parser of the command itself."""
+
+    def __init__(self, name: str, options: Mapping[str, Any], assets: Mapping[str, Word]) -> None:
+        self.name, self.given, self.assets = name, options, assets
+        for key in BY_PLAN[1:]:
+            if key in options:
+                raise self.wrong(f"{key} is the plan's to say", key)
+        plain = [str(word) for word in self._flags(lambda text, _: text)]
+        try:
+            parser("hpctrain data", "prepare").parse_args([*self.inputs(), "--output-prefix", "x", *plain])
+        except DataError as error:
+            raise self.wrong(error.faults[0].message) from None
+
+    def wrong(self, message: str, key: str = "", hint: str = "") -> ConfigError:
+        where = f"assets.{self.name}.options" + (f".{key}" if key else "")
+        return ConfigError.of(
+            "data-options", message, where=where, hint=hint or "hpctrain data prepare --help"
+        )
+
+    def inputs(self) -> list[str]:
+        found = self.given.get("inputs")
+        if not isinstance(found, (list, tuple)) or not found or not all(isinstance(i, str) for i in found):
+            raise self.wrong("inputs names no asset", "inputs", 'inputs = ["corpus:train"]')
+        return list(found)
+
+    def located(self, text: str, key: str) -> Word:
+        """An asset, what is inside of it, or a path on the cluster."""
+        match = _REFERENCE.match(text)
+        if match is not None and match["name"] in self.assets:
+            place, rest = self.assets[match["name"]], match["rest"]
+            return Join(place, rest) if rest else place
+        if text.startswith("/"):
+            return text
+        before = ", ".join(self.assets) or "none"
+        raise self.wrong(f"{text} is no asset; those that stand before it: {before}", key)
+
+    def options(self) -> Iterator[Word]:
+        return self._flags(self.located)
+
+    def _flags(self, locate: Any) -> Iterator[Word]:
+        """The options as words of a command line, in the order of their names."""
+        for key in sorted(set(self.given) - {"inputs"}):
+            value = self.given[key]
+            flag = f"--{key.replace('_', '-')}"
+            if value is True:
+                yield flag
+            elif value is not False:
+                said = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+                yield flag
+                yield locate(said, key) if key in FROM_ASSETS else said

@@ -1,0 +1,65 @@
+"""What can be wrong with data, with the file, the line and the column where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+SHOWN = 20
+"""So many faults are told one by one; the rest is a number."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong. `line` and `column` count from 1; `end` is the column after."""
+
+    code: str
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 1
+    end: int | None = None
+    where: str = ""
+    hint: str = ""
+
+    def at(self, file: str, line: int) -> Fault:
+        """The same fault, placed."""
+        return replace(self, file=file, line=line)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON carries it: empty fields left out."""
+        return {key: value for key, value in asdict(self).items() if value not in ("", None)}
+
+    @property
+    def said(self) -> str:
+        """The block that people read in the log of a job."""
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.file:
+            place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+            lines.append(f"  --> {place}  {self.where}".rstrip())
+        if self.hint:
+            lines.append(f"help: {self.hint}")
+        return "\n".join(lines)
+
+
+class DataError(Exception):
+    """The data or an option cannot be used; carries every fault found, in order of place."""
+
+    def __init__(self, faults: Iterable[Fault], more: int = 0) -> None:
+        self.faults = tuple(faults)
+        self.more = more
+        super().__init__("; ".join(f.message for f in self.faults))
+
+    @classmethod
+    def of(cls, code: str, message: str, **fields: Any) -> DataError:
+        """An error with one fault: the common case."""
+        return cls([Fault(code, message, **fields)])
+
+
+class RowError(Exception):
+    """One row cannot be used; whoever reads the file knows where the row is."""
+
+    def __init__(self, code: str, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.fault = Fault(code, message, **fields)

@@ -1,0 +1,48 @@
+"""Datasets of the hub: in its cache where they are, else brought there when there is a network."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from hpctrain_tokens.faults import DataError
+
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\Z", re.ASCII)
+
+
+def home() -> Path:
+    """Where the hub's own tools keep what they fetched."""
+    return Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+
+
+def cached(name: str, kind: str = "dataset", revision: str = "") -> Path | None:
+    """The snapshot of a repository in the cache of the hub's tools, if it is there whole."""
+    top = Path(os.environ.get("HF_HUB_CACHE") or home() / "hub") / f"{kind}s--{name.replace('/', '--')}"
+    ref = top / "refs" / (revision or "main")
+    commit = ref.read_text().strip() if ref.is_file() else revision
+    folder = top / "snapshots" / commit if commit else top / "none"
+    return folder if folder.is_dir() else None
+
+
+def folder(name: str, revision: str = "", kind: str = "dataset", files: tuple[str, ...] = ()) -> Path:
+    """The folder of a repository, fetched if need be: all of it, or the `files` of these patterns."""
+    from hpctrain_job import hub  # late: it knows the network
+
+    if not NAME.match(name):
+        raise DataError.of("no-input", f"{name} is neither a file, a folder nor a name of the hub", file=name)
+    found = cached(name, kind, revision)
+    if found is not None:
+        return found
+    target = home() / "hpctrain" / f"{kind}s--{name.replace('/', '--')}@{revision or 'main'}"
+    if target.is_dir():
+        return target
+    if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0"):
+        said = f"{name} is not in the cache, and HF_HUB_OFFLINE says that there is no network"
+        raise DataError.of("no-input", said, file=str(target))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    argv = [name, "--kind", kind, "--revision", revision or "main", *(f"--include={p}" for p in files)]
+    if hub.main([*argv, "--into", str(target), "--partial", str(partial)]) != 0:
+        raise DataError.of("no-input", f"{name} could not be fetched; the reason stands above", file=name)
+    return target

@@ -1,0 +1,185 @@
+"""From inputs to the trainer's files: the one way there, for the command line and for a step of a plan.
+
+Every piece of the input becomes a shard in a hidden work folder beside the result. The folder is named
+by the options, a shard by its content: a second start, with any number of workers, goes on where the
+first one ended, and the bytes of the result depend on nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpctrain_tokens import fields, manifest, options, packed, pieces, pool, safely, sources
+from hpctrain_tokens.bad import Ledger
+from hpctrain_tokens.faults import DataError
+from hpctrain_tokens.merge import Layout, Merger
+from hpctrain_tokens.options import Options, Work
+from hpctrain_tokens.pieces import Piece
+from hpctrain_tokens.shard import Shard
+from hpctrain_tokens.tokenizer import Tokenizer
+
+Tell = Callable[[int, int, int], None]
+"""Called after each piece with bytes read, bytes in all, and tokens so far."""
+
+
+def quiet(*_: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where the data is, where the result goes, and how the work is done."""
+
+    inputs: tuple[str, ...]
+    output: str
+    options: Options
+    subset: str = ""
+    split: str = ""
+    revision: str = ""
+    workers: int = 1
+    """0: as many as this job has cores."""
+    work: str = ""
+    """Where unfinished work lies; empty: hidden beside the result."""
+    on_bad: str = "error"
+    max_bad: int = 100
+    """With `skip`: more bad rows than this are an error all the same."""
+    force: bool = False
+    model_vocabulary: int = 0
+    """The rows of the model's embedding; a larger token is refused before any work."""
+
+
+def prepare(asked: Asked, tell: Tell = quiet) -> dict[str, Any]:
+    """Make the files, or find that they are there; the manifest, which lies beside them."""
+    prefix = options.prefix_of(asked.output)
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(asked.work) if asked.work else prefix.with_name(f".{prefix.name}.work")
+    try:
+        made = _Preparation(asked, folder)
+        layout = Layout(prefix, made.work)
+        said = made.reused(layout) or made.finish(layout, *made.shards(tell))
+        return {**said, "prefix": str(layout.name), "reused": "reused" in said}
+    except BaseException:
+        _leave(folder)
+        raise
+
+
+def count(asked: Asked, tell: Tell = quiet) -> dict[str, Any]:
+    """What the manifest would say, and no files."""
+    with tempfile.TemporaryDirectory(prefix="hpctrain-count-") as folder:
+        made = _Preparation(asked, Path(folder))
+        return made.manifest(*made.shards(tell), {})
+
+
+def fits(tokenizer: Tokenizer, rows: int) -> None:
+    """Refuse a tokenizer that the model has no rows for."""
+    if rows and tokenizer.vocabulary > rows:
+        said = f"the tokenizer has {tokenizer.vocabulary} tokens, the model's vocabulary is {rows}"
+        raise DataError.of("vocabulary", said, file=str(tokenizer.path))
+
+
+def cores(workers: int) -> int:
+    """So many processes, but no more than the cores that this job may use; 0 means all of these."""
+    held = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(workers or held, held)
+
+
+def _leave(folder: Path) -> None:
+    """Keep finished work for the next start; a folder without any goes."""
+    if folder.is_dir() and len(list(folder.glob("*/*.json"))) <= 1:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Preparation:
+    """Everything looked up before the work; `top` is the work folder."""
+
+    def __init__(self, asked: Asked, top: Path) -> None:
+        self.asked, self.top = asked, top
+        self.tokenizer = Tokenizer.at(asked.options.tokenizer, asked.options.special)
+        fits(self.tokenizer, asked.model_vocabulary)
+        self.sources = sources.found(asked.inputs, asked.subset, asked.split, asked.revision)
+        top.mkdir(parents=True, exist_ok=True)
+        self.pieces = pieces.divide(self.sources, packed.unpack(self.sources, top))
+        if not self.pieces:
+            raise DataError.of("no-rows", "there are no rows", file=self.sources[0].name)
+        chosen = fields.find(self.sources, self.pieces, asked.options.column, asked.options.join)
+        self.work: Work = options.work(asked.options, chosen, self.tokenizer)
+        self.key = self.work.key(self.tokenizer)
+        self.folder = top / self.key[:12]
+
+    def reused(self, layout: Layout) -> dict[str, Any] | None:
+        """The manifest of an earlier result of the same content; an error when another one lies there."""
+        if not layout.last.exists() or self.asked.force:
+            return None
+        there = manifest.read(layout.manifest)
+        if there.get("key") == self.key and there.get("inputs") == self._inputs(
+            map(pieces.digest, self.pieces)
+        ):
+            Ledger.of(there, self.asked.on_bad, self.asked.max_bad)
+            if manifest.whole(there, layout.manifest.parent):
+                shutil.rmtree(self.top)
+                return {**there, "reused": True}
+        raise DataError.of(
+            "data-exists",
+            f"{layout.last.name} is there and is of other data or options",
+            file=str(layout.last),
+            hint="another --output-prefix, or --force to replace it",
+        )
+
+    def shards(self, tell: Tell) -> tuple[list[Shard], Ledger]:
+        """Every piece worked on, and what was wrong."""
+        self.folder.mkdir(exist_ok=True)
+        ledger = Ledger(self.sources, self.asked.on_bad, self.asked.max_bad)
+        shards: list[Shard] = []
+        total, read, tokens = sum(map(_size, self.pieces)), 0, 0
+        with closing(
+            pool.shards(
+                self.work, self.tokenizer, self.folder, self.key, self.pieces, cores(self.asked.workers)
+            )
+        ) as made:
+            for shard, piece in zip(made, self.pieces, strict=True):
+                ledger.add(shard)
+                shards.append(shard)
+                read, tokens = read + _size(piece), tokens + shard.tokens
+                tell(read, total, tokens)
+        if not tokens:
+            raise ledger.nothing(self.sources[0].name)
+        return shards, ledger
+
+    def finish(self, layout: Layout, shards: Sequence[Shard], ledger: Ledger) -> dict[str, Any]:
+        """The result from the shards: the index gets its name when all else is on the disk."""
+        merger = Merger(layout, self.folder, len(shards), sum(s.tokens for s in shards))
+        *before, last = layout.files()
+        last.parent.mkdir(parents=True, exist_ok=True)
+        for old in reversed(layout.files()):
+            old.unlink(missing_ok=True)
+        written = {path.name: merger.write(path) for path in before}
+        hidden = last.with_name(f".{last.name}")
+        written[last.name] = merger.write(hidden, last)
+        said = self.manifest(shards, ledger, written)
+        manifest.write(layout.manifest, said)
+        safely.settle(last.parent)
+        hidden.replace(last)
+        safely.settle(last.parent)
+        shutil.rmtree(self.top)
+        return said
+
+    def manifest(
+        self, shards: Sequence[Shard], ledger: Ledger, written: Mapping[str, object]
+    ) -> dict[str, Any]:
+        """What the result is made from and holds."""
+        inputs = self._inputs(shard.digest for shard in shards)
+        return manifest.of(self.work, self.tokenizer, self.key, inputs, shards, ledger, written)
+
+    def _inputs(self, digests: Iterable[str]) -> list[dict[str, Any]]:
+        return manifest.inputs(self.sources, self.pieces, digests)
+
+
+def _size(piece: Piece) -> int:
+    return piece.stop - piece.start

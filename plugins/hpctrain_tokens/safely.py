@@ -1,0 +1,63 @@
+"""Files that are there whole or not at all, whatever happens to the process."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+BLOCK = 1 << 20
+
+
+class Sink(Protocol):
+    """What can be written to."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+
+@contextlib.contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """A file that gets its name when it is complete and on the disk; a failure leaves nothing."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write(path: Path, data: bytes) -> None:
+    """`data` as a whole file."""
+    with written(path) as file:
+        file.write(data)
+
+
+def settle(folder: Path) -> None:
+    """Put the names in a folder on the disk, so that a later file is never there without an earlier."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, a megabyte at a time."""
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            yield block
+
+
+def sha256(path: Path) -> str:
+    """The content of a file as a name."""
+    whole = hashlib.sha256()
+    for block in blocks(path):
+        whole.update(block)
+    return whole.hexdigest()

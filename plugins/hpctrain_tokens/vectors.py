@@ -1,0 +1,88 @@
+"""What is done with many numbers at once; numpy comes with the fast engine, and only here."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hpctrain_tokens.blocks import Block, Rule
+
+UNKNOWN, STRANGE, TRUSTED = range(3)
+LETTERS = 0x110000
+"""As many as Unicode has room for."""
+
+PART = 1 << 20
+ASCII = bytes(range(128))
+
+
+class Letters:
+    """A table of characters: which of them both engines treat alike."""
+
+    def __init__(self, alike: Callable[[Sequence[str]], list[bool]]) -> None:
+        self._alike = alike
+        self._table = np.zeros(LETTERS, "u1")
+        self._new: list[Any] = []
+
+    def trusted(self, texts: Sequence[str]) -> list[bool]:
+        """Of each text, whether the engines cannot differ in what they know of its characters."""
+        first = [TRUSTED if text.isascii() else self._state(text) for text in texts]
+        if self._new:
+            new = np.unique(np.concatenate(self._new))
+            self._new = []
+            self._table[new] = np.where(self._alike([chr(c) for c in new]), TRUSTED, STRANGE)
+        return [
+            (self._state(text) if state == UNKNOWN else state) == TRUSTED
+            for text, state in zip(texts, first, strict=True)
+        ]
+
+    def _state(self, text: str) -> int:
+        """Unknown when one of the characters is; these are remembered. ASCII is taken out before."""
+        worst = TRUSTED
+        for i in range(0, len(text), PART):
+            beyond = text[i : i + PART].encode().translate(None, ASCII)
+            letters = np.frombuffer(beyond.decode().encode("utf-32-le"), "<u4")
+            states = self._table[letters]
+            least = int(states.min(initial=TRUSTED))
+            if least == UNKNOWN:
+                self._new.append(np.unique(letters[states == UNKNOWN]))
+            worst = min(worst, least)
+        return worst
+
+
+def numbers(document: array[int]) -> Any:
+    """Numbers of the reference, as the fast engine has its own."""
+    return np.frombuffer(document, "u4")
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """The numbers of a document that was cut."""
+    return np.concatenate(parts)
+
+
+def block(documents: Sequence[Any], rule: Rule) -> Block:
+    """The same as `blocks.block`, for documents whose numbers are vectors."""
+    sizes = [len(document) for document in documents]
+    made = _flat(documents, rule)
+    inside: list[int] = []
+    if rule.end is not None and np.count_nonzero(made == rule.end) > len(sizes) - sizes.count(0):
+        inside = [i for i, d in enumerate(documents) if np.count_nonzero(d == rule.end) > rule.usual]
+        if rule.refuse:
+            left = set(inside)
+            documents = [d for i, d in enumerate(documents) if i not in left]
+            made = _flat(documents, rule)
+    ended = rule.end is not None
+    lengths = array("i", [len(d) + ended if len(d) else 0 for d in documents if rule.empty or len(d)])
+    return Block(made.tobytes(), lengths, sizes.count(0), tuple(inside))
+
+
+def _flat(documents: Sequence[Any], rule: Rule) -> Any:
+    """All numbers as they are stored, the end behind each document that has any; copied once."""
+    kind = np.dtype(rule.code).newbyteorder("<")
+    parts = [np.zeros(0, "u4"), *(d for d in documents if len(d))]
+    if rule.end is not None:
+        end = np.array([rule.end], "u4")
+        parts = [part for d in parts for part in ((d, end) if len(d) else (d,))]
+    return np.concatenate(parts, dtype=kind, casting="unsafe")

@@ -1,0 +1,78 @@
+"""Many rows at once: the same texts as row by row, and where a key may stand twice nobody is passed over."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hpctrain_tokens.faults import RowError
+from hpctrain_tokens.jsonrows import parse, plain
+from hpctrain_tokens.pieces import Lines, Row
+from tests.data.conftest import need
+
+GOOD = b'{"text": "one"}\n{"text": "caf\\u00e9 \\u0041 \\"text\\": \\\\u0041"}\r\n { "text" : "" } \n'
+ESCAPED = rb'{"t\u0065xt": "b"}'
+
+JUDGED = {
+    "twice": b'{"text": "a", "text": "b"}',
+    "twice, far apart": b'{"text": "' + b"x" * 3000 + b'", "text": "b"}',
+    "escaped behind": rb'{"text": "a", "t\u0065xt": "b"}',
+    "escaped before": rb'{"t\u0065xt": "b", "text": "a"}',
+    "all letters escaped": rb'{"text": "a", "\u0074\u0065\u0078\u0074" : "b"}',
+    "big digits": rb'{"text": "a", "te\u0078t"' + b"\t:" + rb' "b"}',
+}
+OTHERS = {
+    "escaped alone": ESCAPED,
+    "another key": b'{"text": "a", "id": 1}',
+    "inside": b'{"text": {"text": "a"}}',
+    "not text": b'{"text": 5}',
+    "a list": b'["text"]',
+    "blank": b"",
+    "cut": b'{"text": "a',
+    "half": rb'{"text": "\ud800"}',
+    "the key as the end of a text": rb'{"text": "say \"text"}',
+}
+
+
+def lines(*rows: bytes) -> Lines:
+    return Lines.of(b"".join(row if row.endswith(b"\n") else row + b"\n" for row in rows), 0)
+
+
+def test_the_same_texts() -> None:
+    need("orjson")
+    rows = lines(GOOD)
+    assert plain(rows, "text") == [parse(row)["text"] for row in rows]
+    assert plain(Lines.of(GOOD[:-1], 0), "text") == plain(rows, "text"), "without a final newline"
+
+
+@pytest.mark.parametrize("row", JUDGED.values(), ids=JUDGED)
+def test_a_key_that_stands_twice(row: bytes) -> None:
+    """In one go it is left to the judge, who sees it whatever is written how."""
+    assert plain(lines(GOOD, row, GOOD), "text") is None
+    with pytest.raises(RowError, match='key "text" stands twice'):
+        parse(Row(1, row))
+
+
+@pytest.mark.parametrize("row", OTHERS.values(), ids=OTHERS)
+def test_what_is_not_plain_is_judged_by_row(row: bytes) -> None:
+    assert plain(lines(GOOD, row, GOOD), "text") is None
+
+
+def test_an_escaped_row_does_not_hide_one_that_stands_twice() -> None:
+    """One row without the plain key and one with two: as many keys as rows."""
+    assert plain(lines(ESCAPED, JUDGED["twice"]), "text") is None
+
+
+@pytest.mark.parametrize("name", ["a b", "\u00e9", "", 'a"b'])
+def test_names_that_can_be_written_in_other_ways(name: str) -> None:
+    assert plain(lines(json.dumps({name: "a"}).encode()), name) is None
+
+
+def test_flat_rows_with_more_keys_are_read_alike() -> None:
+    need("orjson")
+    row = rb'{"text": "a\u00e9", "id": 7, "ok": true, "none": null, "x": 1.5}'
+    assert parse(Row(1, row)) == json.loads(row)
+    for twice in (rb'{"text": "a", "id": 1, "id": 2}', rb'{"id": 1, "text": "a", "\u0069d": 2}'):
+        with pytest.raises(RowError, match='key "id" stands twice'):
+            parse(Row(1, twice))
