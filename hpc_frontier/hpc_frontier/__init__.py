@@ -1,0 +1,28 @@
+"""Frontier as hpctrain sees it: data in `cluster.toml`; `around` and `folders` say what tables cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from hpctrain.plugin import Asset, Cluster, Layer, RunSpec, Step, hookimpl
+
+HPCTRAIN_API = 1
+
+
+@hookimpl(tryfirst=True)
+def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
+    """Caches of each node, the number of a rank's only GPU, what builds look for, DeepSpeed's file."""
+    from hpc_frontier import around
+
+    return around.layer(run, cluster, step)
+
+
+@hookimpl(wrapper=True)
+def prepare_data(
+    name: str, asset: Asset, cluster: Cluster
+) -> Generator[None, tuple[Step, ...] | None, tuple[Step, ...] | None]:
+    """Snapshots lie where the tutorial's do."""
+    from hpc_frontier import folders
+
+    steps = yield
+    return folders.placed(steps, name, asset, cluster) if steps else steps

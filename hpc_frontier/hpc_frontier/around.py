@@ -1,0 +1,76 @@
+"""What goes around a step on Frontier, besides modules and network: those are facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hpc_frontier import deepspeed
+from hpctrain.plugin import At, Cluster, Cmd, EnvVar, How, Layer, Module, Need, Ranks, RunSpec, Step, template
+
+CACHE = "/tmp/${USER}-hpctrain-${HPC_JOB}"  # noqa: S108  (each node's own, and each job's)
+"""The folder of one node and one job: no other job can find it half written."""
+
+
+def layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
+    """Around training, around what needs ROCm, and around conda's downloads."""
+    if step.trains:
+        return _training(run, cluster, step)
+    if Need.TARGET in step.needs:
+        return Layer(env=tuple(_compilers(cluster.modules.build if cluster.modules else ())))
+    if run.environment.use == "conda" and step.name == "wheels" and cluster.modules:
+        # It needs no ROCm, so that the facts put no module around it; but conda is one.
+        return Layer(modules=tuple(map(Module.parse, cluster.modules.build)))
+    return None
+
+
+def _training(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
+    caches: Mapping[str, Any] = {k: v for k, v in cluster.facts["caches"].items() if k != "source"}
+    folders = dict.fromkeys(f"{CACHE}/{cache['below']}" for cache in caches.values())
+    found = deepspeed.layer(run, cluster)
+    return Layer(
+        env=(
+            *(_cache(name, cache, cluster) for name, cache in caches.items()),
+            *_compilers(cluster.modules.run if cluster.modules else ()),
+            *_only_gpu(step),
+            *found.env,
+        ),
+        job=(_named_log(run),),
+        node=(Cmd.of("mkdir", "-p", *map(template, folders)),),
+        task=found.task,
+        files=found.files,
+    )
+
+
+def _cache(name: str, cache: Mapping[str, Any], cluster: Cluster) -> EnvVar:
+    return EnvVar(
+        name=name,
+        value=template(f"{CACHE}/{cache['below']}"),
+        at=At.NODE,
+        why=cache["why"],
+        fact=cluster.facts["caches"]["source"],
+    )
+
+
+def _compilers(modules: tuple[str, ...]) -> Iterator[EnvVar]:
+    """What extensions are compiled with; the tutorial's values, made from the modules that are loaded."""
+    rocm = next((name for name in modules if name.startswith("rocm/")), "")
+    if rocm:
+        value = f"/opt/{rocm.replace('/', '-')}"
+        why = "extensions look here for hipcc and its headers"
+        yield EnvVar(name="ROCM_HOME", value=value, how=How.DEFAULT, why=why, fact="tutorial")
+    for name, value in (("CC", "gcc"), ("CXX", "g++")):
+        why = "torch's extensions are not compiled by Cray's wrappers"
+        yield EnvVar(name=name, value=value, how=How.DEFAULT, why=why, fact="tutorial")
+
+
+def _only_gpu(step: Step) -> Iterator[EnvVar]:
+    """A rank that sees one GCD finds it as number 0, whatever its place on the node."""
+    if step.launch.visible == "one" and step.launch.ranks is Ranks.PER_GPU:
+        why = "each rank sees its own GCD alone, as number 0"
+        yield EnvVar(name="LOCAL_RANK", value="0", why=why, fact="olcf-pytorch")
+
+
+def _named_log(run: RunSpec) -> Cmd:
+    """The tutorial's name of the log: logs/<job's name>-<job's id>.o."""
+    return Cmd.of("ln", "-sfn", "train.log", template(f"logs/{run.name}-${{HPC_JOB}}.o"))

@@ -1,0 +1,89 @@
+"""Isambard-AI as hpctrain sees it: facts in `cluster.toml`, and which NCCL training loads."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+
+import attrs
+
+from hpc_isambard import nccl
+from hpctrain.plugin import Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
+
+HPCTRAIN_API = 1
+
+Answer = Generator[None, "tuple[Step, ...] | None", "tuple[Step, ...] | None"]
+
+
+@hookimpl(wrapper=True)
+def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Answer:
+    """Prove in the job that the NCCL which is really loaded is as new as torch needs."""
+    from hpctrain_plugins.environments.verified import extended
+
+    steps = yield
+    needed = nccl.needed(run, cluster, pins)
+    if steps is None or needed is None:
+        return steps
+    return extended(tuple(steps), needed.proof(), nccl=needed.version, symbol=needed.symbol)
+
+
+@hookimpl(wrapper=True)
+def enter_env(
+    run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]
+) -> Generator[None, Layer | None, Layer | None]:
+    """Preload one NCCL in each task, by its absolute path; never in the job, whose srun is the site's."""
+    layer = yield
+    needed = nccl.needed(run, cluster, pins)
+    if layer is None or needed is None:
+        return layer
+    chosen = nccl.choose(layer, run, cluster, needed)
+    if chosen is None:
+        return layer
+    return attrs.evolve(
+        layer,
+        env=(*layer.env, chosen.preload()),
+        modules=(*layer.modules, *chosen.modules),
+        task=(*layer.task, *chosen.there),
+    )
+
+
+@hookimpl
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
+    """What would load another NCCL than torch was built with, or build against one."""
+    yield from nccl.problems(run, cluster, plan)
+
+
+@hookimpl
+def diagnose_rules() -> Iterable[Rule]:
+    """Failures that the users of this machine met."""
+    return RULES
+
+
+RULES = (
+    Rule(
+        name="nccl-symbol",
+        pattern=r"undefined symbol: nccl\w+",
+        cause="the NCCL that is loaded is older than the one torch was built with",
+        fix="no LD_PRELOAD in [env], no brics/nccl module: the environment's own is preloaded",
+        sure="certain",
+    ),
+    Rule(
+        name="preload-ignored",
+        pattern=r"ERROR: ld\.so: object '[^']*' from LD_PRELOAD cannot be preloaded",
+        cause="LD_PRELOAD names a missing file, or a relative path; the program went on without it",
+        fix='[env]\nLD_PRELOAD = "/absolute/path/libnccl.so.2"      or leave it out',
+        sure="certain",
+    ),
+    Rule(
+        name="cuda-arch-90a",
+        pattern=r"invalid literal for int\(\) with base 10: '90a'",
+        cause="a set-up script asked the GPU, which calls itself 90a",
+        fix='[environment.uv]\nenv = { TORCH_CUDA_ARCH_LIST = "9.0" }      (the default here)',
+        sure="certain",
+    ),
+    Rule(
+        name="stale-cache",
+        pattern=r"Errno 116|Stale file handle",
+        cause="a compiler's cache lies on a shared disk, where other nodes replace its files",
+        fix='[env]\nTRITON_CACHE_DIR = "${LOCALDIR}/triton"',
+    ),
+)

@@ -1,0 +1,52 @@
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=7
+#SBATCH --gpus-per-node=8
+#SBATCH --signal=B:USR1@120
+#SBATCH --time=01:30:00
+#SBATCH --output=logs/train.log
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --export=HOME,LANG,LOGNAME,USER
+#SBATCH --partition=batch
+#SBATCH --network=disable_rdzv_get
+# step train of guanaco-lora on frontier, plan 9178a71d; starts in the run directory
+set -euo pipefail
+umask 077
+export HPC_STEP=train
+[[ ! -e steps/train/finished ]] || { echo 'step train is finished'; exit 0; }
+export PATH  # bash has a default, but does not export it by itself
+command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
+export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
+if [[ -n "${1:-}" ]]; then
+  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
+  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
+  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
+    echo "job $(<"steps/train/claim.$1") does this already"
+    exit 0
+  fi
+fi
+export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=8
+HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export HPC_HEAD=${HPC_HEAD%%$'\n'*}
+. steps/train/slurm.sh
+. code/publish.sh
+. code/job.sh
+hpc_begin_job
+export HPC_PYTHON=python3
+export HPC_CHECKPOINTS=/lustre/orion/abc123/scratch/somebody/hpctrain/checkpoints/guanaco-lora/"${HPC_RUN##*/}"
+export HPC_SECRETS=/ccs/home/somebody/.local/state/hpctrain/secrets/guanaco-lora-"${HPC_RUN##*/}"/"${HPC_STEP}"
+mkdir -p "$HPC_CHECKPOINTS"
+hpc_module reset
+hpc_module load PrgEnv-gnu/8.7.0
+hpc_module load cpe/26.03
+hpc_module load miniforge3/23.11.0-0
+hpc_module load rocm/7.1.1
+hpc_module load craype-accel-amd-gfx90a
+hpc_module unload miniforge3/23.11.0-0
+hpc_module load rccl-net-plugin
+hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
+ln -sfn train.log logs/guanaco-lora-"${HPC_JOB}".o
+hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=7 --kill-on-bad-exit=1 bash steps/train/node.sh
+hpc_start srun --export=ALL --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 --kill-on-bad-exit=1 --wait=60 --gpus-per-task=1 --gpu-bind=closest bash steps/train/rank.sh

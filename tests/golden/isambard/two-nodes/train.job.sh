@@ -1,0 +1,44 @@
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=72
+#SBATCH --gpus-per-node=4
+#SBATCH --signal=B:USR1@120
+#SBATCH --time=00:20:00
+#SBATCH --output=logs/train.log
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --export=HOME,LANG,LOGNAME,USER
+#SBATCH --network=disable_rdzv_get
+# step train of regression on isambard, plan f98f0bce; starts in the run directory
+set -euo pipefail
+umask 077
+export HPC_STEP=train
+[[ ! -e steps/train/finished ]] || { echo 'step train is finished'; exit 0; }
+export PATH  # bash has a default, but does not export it by itself
+command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
+export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
+if [[ -n "${1:-}" ]]; then
+  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
+  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
+  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
+    echo "job $(<"steps/train/claim.$1") does this already"
+    exit 0
+  fi
+fi
+export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
+HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export HPC_HEAD=${HPC_HEAD%%$'\n'*}
+. steps/train/slurm.sh
+. code/publish.sh
+. code/job.sh
+hpc_begin_job
+export HPC_PYTHON=python3
+export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_RUN##*/}"
+mkdir -p "$HPC_CHECKPOINTS"
+hpc_module reset
+hpc_module load PrgEnv-cray
+hpc_module load cuda/12.6
+hpc_module load brics/aws-ofi-nccl/1.8.1
+hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
+hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=60 bash steps/train/rank.sh

@@ -1,0 +1,15 @@
+#!/bin/bash
+# step train of demo on local, plan 0b467f98; starts in the run directory
+set -euo pipefail
+umask 077
+export HPC_STEP=train
+[[ ! -e steps/train/finished ]] || { echo 'step train is finished'; exit 0; }
+export HPC_JOB="${HPC_JOB:-local-$$}" HPC_ATTEMPT=0 HPC_HEAD=127.0.0.1
+export HPC_NODES=1 HPC_GPUS=0
+. code/publish.sh
+. code/job.sh
+hpc_begin_job
+export HPC_PYTHON=python3
+export HPC_CHECKPOINTS=/home/somebody/.local/share/hpctrain/checkpoints/demo/"${HPC_RUN##*/}"
+mkdir -p "$HPC_CHECKPOINTS"
+hpc_start bash steps/train/ranks.sh 1 1 bash steps/train/rank.sh

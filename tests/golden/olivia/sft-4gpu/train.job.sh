@@ -1,0 +1,44 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=72
+#SBATCH --gpus-per-node=4
+#SBATCH --mem=440G
+#SBATCH --signal=B:USR1@120
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/train.log
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --export=HOME,LANG,LOGNAME,USER
+#SBATCH --partition=accel
+# step train of nynorsk-node on olivia, plan fabcadae; starts in the run directory
+set -euo pipefail
+umask 077
+export HPC_STEP=train
+[[ ! -e steps/train/finished ]] || { echo 'step train is finished'; exit 0; }
+export PATH  # bash has a default, but does not export it by itself
+command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
+export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
+if [[ -n "${1:-}" ]]; then
+  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
+  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
+  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
+    echo "job $(<"steps/train/claim.$1") does this already"
+    exit 0
+  fi
+fi
+export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
+export HPC_HEAD=127.0.0.1
+. steps/train/slurm.sh
+. code/publish.sh
+. code/job.sh
+hpc_begin_job
+export HPC_PYTHON=python3
+export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-node/"${HPC_RUN##*/}"
+mkdir -p "$HPC_CHECKPOINTS"
+mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
+mkdir -p /cluster/work/projects/abc123/somebody/checkpoints
+mkdir -p /cluster/work/projects/abc123/somebody/runs
+ls -L /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif > /dev/null
+hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh
+hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=60 bash steps/train/rank.sh
