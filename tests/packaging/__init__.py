@@ -1,0 +1,1 @@
+"""What users get: the wheels, installed without an index on every Python of this machine."""

@@ -1,0 +1,29 @@
+"""One scratch environment for all tests of this folder, with the plugin of somebody else in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.thirdparty import scratch
+from tests.thirdparty.scratch import HERE, Scratch
+
+collect_ignore = ["hpctrain-lumi"]  # its tests run where it is installed
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """The product and `hpctrain-lumi`, both from wheels."""
+    made = scratch.create(tmp_path_factory.mktemp("scratch") / "env")
+    made.install(scratch.wheel(HERE / "hpctrain-lumi", made.folder / "wheels"))
+    return made
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    """A run file of the user's own."""
+    text = (HERE / "hpctrain-lumi/hpc_lumi/examples/two-nodes.toml").read_text(encoding="utf-8")
+    path = tmp_path / "run.toml"
+    path.write_text(text + '\n[environment]\nuse = "ready"\n', encoding="utf-8")
+    return path

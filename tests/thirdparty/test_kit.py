@@ -1,0 +1,133 @@
+"""Somebody else's cluster plugin passes the kit where it is installed, and fails it where it must."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.thirdparty.scratch import HERE, Scratch
+
+
+def kit(installed: Scratch, *only: str) -> tuple[set[str], str]:
+    """The plugin's own tests, away from our configuration: those that fail, and all that pytest said."""
+    folder = installed.folder / "kit"
+    shutil.copytree(HERE / "hpctrain-lumi" / "tests", folder, dirs_exist_ok=True)
+    argv = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", " or ".join(only), str(folder))
+    done = installed.run(*argv, cwd=folder)
+    return set(re.findall(r"^FAILED \S+::test_(\w+)", done.stdout, re.MULTILINE)), done.stdout + done.stderr
+
+
+def test_it_passes_from_its_wheel(installed: Scratch) -> None:
+    failed, said = kit(installed)
+    assert not failed, said
+    assert re.search(r"^\d\d passed", said, re.MULTILINE), said
+
+
+CODE = "hpc_lumi/__init__.py"
+FACTS = "hpc_lumi/cluster.toml"
+HOOK = "def configure_network(run: RunSpec, launch: Launch) -> Layer | None:\n"
+RETURN = "    return Layer("
+RAW = "    from hpctrain.model.words import Raw;"
+SHAPES = "every_shape_plans"
+VICES = {
+    "reads a file": (CODE, HOOK, f"{HOOK}    open('/etc/hostname').read()\n", {"planning_touches_nothing"}),
+    "starts a program": (
+        *(CODE, HOOK, f"{HOOK}    __import__('os').system('true')\n"),
+        {"planning_touches_nothing"},
+    ),
+    "depends on who asks": (
+        *(CODE, 'value="3"', 'value=__import__("os").environ.get("USER", "")'),
+        {"the_same_plan_everywhere"},
+    ),
+    "imports torch": (
+        *(CODE, "HPCTRAIN_API = 1", "HPCTRAIN_API = 1\nimport sys\nsys.modules['torch'] = sys"),
+        {"planning_imports_no_training_code"},
+    ),
+    "gives no reason": (
+        *(CODE, 'why="one line for each kernel else"', 'why=""'),
+        {"every_variable_says_who_and_why", SHAPES},
+    ),
+    "speaks Slurm": (
+        *(CODE, 'value="3"', 'value="$SLURM_PROCID"'),
+        {"scheduler_words_stand_where_it_reads_them", SHAPES},
+    ),
+    "leaves a placeholder": (CODE, 'value="3"', 'value="<your-value>"', {"nothing_is_left_to_fill_in"}),
+    "breaks its own quotes": (
+        *(CODE, RETURN, f"{RAW} return Layer(task=(Raw('echo \"'),),"),
+        {"bash_can_read_every_script"},
+    ),
+    "runs what the user writes": (
+        *(CODE, RETURN, f"{RAW} return Layer(task=(Raw(' '.join(['true', *run.env.values()])),),"),
+        {"values_reach_the_program_as_they_are"},
+    ),
+    "is not dated": (FACTS, "2026-11-20", "2999-01-01", {"every_source_has_a_title_and_a_day_in_the_past"}),
+    "has no title": (
+        *(FACTS, '"Written for this test"', '""'),
+        {"every_source_has_a_title_and_a_day_in_the_past"},
+    ),
+    "has no address": (FACTS, '"inferred"', '"official"', {"every_official_source_has_an_address"}),
+    "has no reason for a fact": (FACTS, 'why = "else TCP"', 'why = ""', {"every_variable_has_a_reason"}),
+    "has no network": (
+        *(FACTS, 'provides = ["network", "target"]', 'provides = ["target"]'),
+        {"every_step_finds_a_place_and_every_file_a_role"},
+    ),
+    "has no place for runs": (
+        *(FACTS, "\nruns = {", "\nelsewhere = {"),
+        {"every_step_finds_a_place_and_every_file_a_role"},
+    ),
+    "gives ranks more cores than there are": (
+        *(FACTS, "cores_per_node = 56", "cores_per_node = 48"),
+        {"a_node_has_the_cores_that_its_ranks_are_given"},
+    ),
+    "cannot be asked": (
+        *(FACTS, 'command = "sinfo -h -o %R"', 'command = ""'),
+        {"what_only_the_site_can_confirm_can_be_asked_there"},
+    ),
+    "cannot be parsed": (FACTS, 'scheduler = "slurm"', 'sheduler = "slurm"', {"the_plugin_loads"}),
+    "allows too little": (FACTS, 'max_time = "2d"', 'max_time = "10m"', {"every_example_plans"}),
+    "shows another file": (
+        *("hpc_lumi/examples/two-nodes.toml", "# Your own", "# My own"),
+        {"the_readme_shows_every_example"},
+    ),
+}
+
+
+@pytest.mark.parametrize("vice", VICES)
+def test_the_kit_catches_a_plugin_that(installed: Scratch, vice: str) -> None:
+    name, old, new, caught = VICES[vice]
+    path = installed.site / name
+    whole = path.read_text(encoding="utf-8")
+    assert old in whole
+    path.write_text(whole.replace(old, new), encoding="utf-8")
+    try:
+        failed, said = kit(installed, *caught)
+    finally:
+        path.write_text(whole, encoding="utf-8")
+    assert caught == failed, said
+
+
+def test_a_message_names_the_line_to_mend(installed: Scratch) -> None:
+    path: Path = installed.site / FACTS
+    whole = path.read_text(encoding="utf-8")
+    line = whole.splitlines().index("[[source]]") + 1
+    path.write_text(whole.replace("2026-11-20", "2999-01-01"), encoding="utf-8")
+    try:
+        _, said = kit(installed, "every_source_has_a_title")
+    finally:
+        path.write_text(whole, encoding="utf-8")
+    assert f"{path}:{line}: [[source]] 'stand-in' was checked on 2999-01-01, which is still to come" in said
+
+
+def test_a_missing_role_is_one_failure(installed: Scratch) -> None:
+    path: Path = installed.site / FACTS
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole.replace("\nruns = {", "\nelsewhere = {"), encoding="utf-8")
+    try:
+        failed, said = kit(installed, "TestLumi")
+    finally:
+        path.write_text(whole, encoding="utf-8")
+    assert failed == {"every_step_finds_a_place_and_every_file_a_role"}, said
+    assert "no [storage.runs]; add it" in said
