@@ -1,0 +1,81 @@
+"""The ejected scripts do what the submitted run did, without hpctrain."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.ejected import carried_out, metrics, poisoned
+from tests.e2e.product import Product, hidden_in, small
+
+LEARN = (
+    'awk \'BEGIN { srand(7); for (i = 1; i <= 20; i++) printf "{\\"step\\":%d,\\"loss\\":%.6f}\\n", i, '
+    '6 / i + rand() / 100 }\' >"$HPC_RUN/metrics.jsonl"; cat {assets.seed}'
+)
+SEED = '\n[assets]\nseed = { command = ["bash", "-c", "echo $RANDOM >$WORK"] }\n'
+
+
+def test_local_scripts_give_the_same_metrics(here: Product, tmp_path: Path) -> None:
+    here.write(small(LEARN, seed=SEED))
+    title = here("submit", "run.toml", "--wait").stdout.strip()
+    script = here("eject", "run.toml", "-o", "out").stdout.strip()
+    said = carried_out(script, poisoned(tmp_path))
+    assert "train job" in said
+    mine, theirs = here.run_path(title), here.folder / "out"
+    assert len(metrics(mine)) == 20
+    assert metrics(theirs) == metrics(mine)
+    assert (theirs / "logs/train.log").read_text() == (mine / "logs/train.log").read_text()
+
+
+def test_local_scripts_make_what_is_not_there(here: Product, tmp_path: Path) -> None:
+    here.write(small(LEARN, seed=SEED))
+    script = here("eject", "run.toml", "-o", "out").stdout.strip()
+    carried_out(script, poisoned(tmp_path))
+    assert len(metrics(here.folder / "out")) == 20
+    assert here("plan", "run.toml").stdout.count("exists") == 1
+
+
+def test_an_ejected_run_that_fails_says_so(here: Product, tmp_path: Path) -> None:
+    here.write(small("echo broken; exit 3"))
+    script = here("eject", "run.toml").stdout.strip()
+    done = subprocess.run(
+        ["bash", script], env=poisoned(tmp_path) | {"HPC_WAIT": "1", "HPC_POLL": "1"}, capture_output=True,
+        text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 8
+    assert "step train ended badly: logs/train.log" in done.stderr
+
+
+def test_an_ejected_run_takes_its_token_from_the_shell(here: Product, tmp_path: Path) -> None:
+    here.write('secrets = ["my-hub"]\n' + small('echo "${#MY_HUB}"'))
+    script = here("eject", "run.toml").stdout.strip()
+    environ = poisoned(tmp_path)
+    refused = subprocess.run(["bash", script], env=environ, capture_output=True, text=True, timeout=60)
+    assert refused.returncode
+    assert "MY_HUB: the run needs this token" in refused.stderr
+    carried_out(script, environ | {"MY_HUB": "t0ken-t0ken"})
+    assert (here.folder / "small-local/logs/train.log").read_text() == "11\n"
+    assert hidden_in("t0ken-t0ken", [here.home, here.folder]) == []
+
+
+def test_eject_never_overwrites(here: Product) -> None:
+    here.write(small("true"))
+    here("eject", "run.toml", "-o", "out")
+    said = here("eject", "run.toml", "-o", "out", code=2).stderr
+    assert said.startswith(f"error[exists]: {here.folder}/out exists and is not empty")
+
+
+@pytest.mark.slurm
+def test_slurm_scripts_give_the_same_metrics(alice: Product) -> None:
+    learn = LEARN.replace("{assets.seed}", "{assets.first}")
+    seed = '\n[assets]\nfirst = { command = ["x"] }\nlater = { command = ["x"] }\n'
+    alice.write(small(learn, seed=seed).replace('"local"', '"rig"'))
+    script = alice("eject", "run.toml", "-o", "out").stdout.strip()
+    said = carried_out(script, poisoned(alice.home), alice.before)
+    assert "waiting for first" in said  # a step of the login node stands behind its job
+    ejected = metrics(alice.folder / "out")
+    title = alice("submit", "run.toml", "--wait").stdout.strip()
+    assert metrics(alice.run_path(title)) == ejected
+    assert len(ejected) == 20

@@ -1,0 +1,95 @@
+"""The tunnel with a stand-in for the editor's program: a script that says what the real one says."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.product import Product, small
+
+STAND_IN = """#!/bin/bash
+# a stand-in for the editor's command line
+echo "To grant access to the server, please log into https://github.com/login/device and use code AB12-CD34"
+sleep 1
+echo "Open this link in your browser https://vscode.dev/tunnel/$4/work"
+mkdir -p "$VSCODE_CLI_DATA_DIR"; echo "$VSCODE_CLI_DATA_DIR" >"$HOME/data"
+exec sleep 300
+"""
+
+
+def archive(program: str) -> bytes:
+    """The program as the archive that a release is."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+        info = tarfile.TarInfo("code")
+        info.size, info.mode = len(program), 0o755
+        tar.addfile(info, io.BytesIO(program.encode()))
+    return made.getvalue()
+
+
+@pytest.fixture
+def service() -> Iterator[tuple[str, dict[str, bytes]]]:
+    """A release service on this machine; the dictionary is what it serves, by path."""
+    served: dict[str, bytes] = {}
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = served.get("/archive" if "archive" in self.path else "/release")
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    served["/archive"] = archive(STAND_IN)
+    sha256 = hashlib.sha256(served["/archive"]).hexdigest()
+    served["/release"] = json.dumps({"url": f"{address}/archive.tar.gz", "sha256hash": sha256}).encode()
+    yield address, served
+    server.shutdown()
+    server.server_close()
+
+
+def test_code_and_link_are_shown_and_all_goes_with_the_job(
+    here: Product, service: tuple[str, dict[str, bytes]]
+) -> None:
+    here.write(small("true"))
+    going = here.start("tunnel", HPCTRAIN_VSCODE=service[0])
+    assert going.stdout is not None
+    first = [going.stdout.readline() for _ in range(2)]
+    shown = time.time()
+    assert first == ["login  https://github.com/login/device\n", "code   AB12-CD34\n"]
+    said = here.run_path("small-tunnel") / "steps/tunnel/said"
+    assert shown - said.stat().st_ctime < 5
+    assert said.stat().st_mode & 0o777 == 0o600
+    assert going.communicate(timeout=30)[0] == "link   https://vscode.dev/tunnel/small/work\n"
+    assert going.returncode == 0
+    data = (here.home / "data").read_text().strip()
+    here("cancel", "small-tunnel")
+    end = time.monotonic() + 20
+    while here.state("small-tunnel") != "cancelled" or here.json("runs") is None:
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    assert not Path(data).exists()
+
+
+def test_a_release_whose_content_is_another_is_refused(
+    here: Product, service: tuple[str, dict[str, bytes]]
+) -> None:
+    here.write(small("true"))
+    service[1]["/archive"] = archive(STAND_IN + "# another\n")
+    done = here("tunnel", HPCTRAIN_VSCODE=service[0], code=4)
+    assert "sha256" in done.stderr

@@ -1,0 +1,1 @@
+"""Stand-in for nanotron: there is nothing in it."""

@@ -1,0 +1,1 @@
+"""Stand-in for torch, which the images of a twin have not: only its launcher."""

@@ -1,0 +1,55 @@
+"""Fixtures of the twins: import `twin` into a conftest.py."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.conftest import needs
+from tests.twin import rootfs
+from tests.twin.life import NoTwin, Twin
+
+Start = Callable[[str], Twin]
+
+
+@pytest.fixture(scope="session")
+def twin() -> Iterator[Start]:
+    """`twin("frontier")`: that twin, up, shared by all tests of this process; it dies with it."""
+    reason = rootfs.missing()
+    needs("twin", not reason, reason)
+    try:
+        rootfs.ensure()
+    except rootfs.NoRoot as error:
+        needs("twin", False, str(error))
+    running: dict[str, Twin] = {}
+
+    def start(name: str) -> Twin:
+        if name not in running:
+            fresh = Twin(f"{name}-{os.getpid()}", name)
+            try:
+                running[name] = fresh.up(tied=True)
+            except (NoTwin, rootfs.NoRoot) as error:
+                needs("twin", False, str(error))
+        return running[name]
+
+    yield start
+    for one in running.values():
+        one.down()
+
+
+@pytest.fixture(scope="session")
+def accounted(twin: Start) -> Iterator[Twin]:
+    """Frontier with Slurm's accounting, shared by all tests of this process."""
+    twin("frontier")  # or a skip that says why not
+    one = Twin(f"accounted-{os.getpid()}", "frontier").up(tied=True, accounting=True)
+    yield one
+    one.down()
+
+
+@pytest.fixture(scope="session")
+def torch(twin: Start) -> None:
+    """An environment with torch is in the twins; or a skip that says why not."""
+    named = os.environ.get("HPCTRAIN_TORCH_PYTHON", "")
+    needs("torch", bool(named), "HPCTRAIN_TORCH_PYTHON names no interpreter with torch")
