@@ -1,0 +1,1 @@
+"""What starting costs, beside other launchers: `make bench` writes README.md."""

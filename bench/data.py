@@ -1,0 +1,217 @@
+"""What preparing data costs, in CPU seconds, beside the engines alone and in the same run.
+
+`python -m bench.data [MEGABYTES]`, with the extra `fast` installed, writes data.md beside this file.
+The corpus is made from the sources and documentation of Python and its packages; the tokenizer is trained
+on a part of it, which favours engines that remember words: numbers compare with each other only.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+NEOX = 1.4
+"""MB per CPU second that GPT-NeoX's own script needs on such text, as published."""
+
+VOCABULARY = 50_257
+SEED = 7
+MOST = 400_000
+RUNS = 5
+"""Taking turns, so that a neighbour on the machine meets all of them; medians are told."""
+
+
+def texts(megabytes: float) -> Iterator[str]:
+    """Files of Python's folders, in an order that is fixed."""
+    paths = sysconfig.get_paths()
+    kinds = (".py", ".rst", ".md", ".txt", ".pyi", ".h")
+    found = {p for key in ("stdlib", "purelib") for p in Path(paths[key]).rglob("*") if p.suffix in kinds}
+    files = sorted(p for p in found if p.is_file() and 0 < p.stat().st_size < MOST)
+    random.Random(SEED).shuffle(files)  # noqa: S311  (an order, not a secret)
+    left = megabytes * 1e6
+    for path in files:
+        text = path.read_text(encoding="utf-8", errors="ignore")
+        if left > 0 and text.strip() and "<|endoftext|>" not in text:
+            left -= len(text.encode())
+            yield text
+
+
+def corpus(folder: Path, megabytes: float) -> Path:
+    """Rows and a tokenizer of its own."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    rows = list(texts(megabytes))
+    path = folder / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in rows))
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    special = ["<|endoftext|>", "<|padding|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(rows[::4], trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return path
+
+
+ENGINE = "import sys, gigatoken; t = gigatoken.Tokenizer(sys.argv[2])\n"
+FILES = ENGINE + (
+    "t.encode_files(gigatoken.JsonlFileSource([sys.argv[1]]), parallel=False)"
+    ".layout.content.data.astype('u2').tofile(sys.argv[3])"
+)
+LOOP = ENGINE + (
+    "import json\nbatch = []\n"
+    "def go(): t.encode_batch(batch, parallel=False).layout.content.data.astype('u2').tofile(out)\n"
+    "with open(sys.argv[3], 'wb') as out:\n"
+    "    for line in open(sys.argv[1]):\n"
+    "        batch.append(json.loads(line)['text'])\n"
+    "        if len(batch) == 1024: go(); batch = []\n"
+    "    go()\n"
+)
+REFERENCE = (
+    "import sys, json, tokenizers; from array import array\n"
+    "t = tokenizers.Tokenizer.from_file(sys.argv[2]); batch = []\n"
+    "def go(): [array('H', e.ids) for e in t.encode_batch_fast(batch)]\n"
+    "for line in open(sys.argv[1]):\n"
+    "    batch.append(json.loads(line)['text'])\n"
+    "    if len(batch) == 256: go(); batch = []\n"
+    "go()\n"
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """CPU seconds of a program and all it started, and the largest of them in MB."""
+
+    cpu: float
+    memory: float
+
+
+def child(argv: list[str]) -> Cost:
+    """What one program costs."""
+    env = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # imports would be compiled in each run
+    measure = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=2)\n"
+        "u = resource.getrusage(resource.RUSAGE_CHILDREN); print(u.ru_utime + u.ru_stime, u.ru_maxrss)"
+    )
+    argv = [sys.executable, "-c", measure, *argv]
+    done = subprocess.run(
+        argv, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
+    )
+    cpu, memory = map(float, done.stdout.split())
+    return Cost(cpu, memory * 1024 / 1e6)
+
+
+def ours(path: Path, engine: str, workers: int = 1) -> list[str]:
+    """The public command."""
+    out = path.with_name(f"{engine}-{workers}-{time.monotonic_ns()}")
+    argv = [sys.executable, "-m", "hpctrain_tokens", "prepare", str(path), "--output-prefix", str(out)]
+    return [*argv, "--tokenizer", str(path.parent), "--engine", engine, "--workers", str(workers)]
+
+
+def bare(path: Path, code: str) -> list[str]:
+    """An engine with as little around it as it can work with."""
+    folder = path.parent
+    return [sys.executable, "-c", code, str(path), str(folder / "tokenizer.json"), str(folder / "bare.bin")]
+
+
+def measured(path: Path, runs: int, **programs: list[str]) -> dict[str, Cost]:
+    """The medians of programs that take turns."""
+    found: dict[str, list[Cost]] = {name: [] for name in programs}
+    for _ in range(runs):
+        for name, argv in programs.items():
+            found[name].append(child(argv))
+            for made in (*path.parent.glob("fast-*"), *path.parent.glob("reference-*")):
+                made.unlink()
+    middle = statistics.median
+    return {n: Cost(middle(c.cpu for c in cs), max(c.memory for c in cs)) for n, cs in found.items()}
+
+
+def table(path: Path) -> list[str]:
+    """Each gate with what was measured."""
+    size = path.stat().st_size / 1e6
+    one = path.with_name("one.jsonl")
+    one.write_text('{"text": "a"}\n')
+    start = measured(
+        one, RUNS, fast=ours(one, "fast"), reference=ours(one, "reference"), bare=bare(one, FILES),
+        slow=bare(one, REFERENCE),
+    )  # fmt: skip
+    whole = measured(
+        path, RUNS, fast=ours(path, "fast"), two=ours(path, "fast", 2), files=bare(path, FILES),
+        loop=bare(path, LOOP),
+    )  # fmt: skip
+    slow = measured(path, 1, reference=ours(path, "reference"), bare=bare(path, REFERENCE))
+    net = whole["fast"].cpu - start["fast"].cpu
+    own = slow["reference"].cpu - start["reference"].cpu
+    cells = (
+        ("fast engine, start-up included, MB per CPU second", f"{size / whole['fast'].cpu:.1f}", ""),
+        ("the same, beside GPT-NeoX", f"{size / whole['fast'].cpu / NEOX:.1f} x", "20 x"),
+        (
+            "fast engine's throughput, of gigatoken in a plain loop over the rows",
+            f"{(whole['loop'].cpu - start['bare'].cpu) / net:.0%}",
+            "85 %",
+        ),
+        (
+            "the same, of gigatoken's own reader of files",
+            f"{(whole['files'].cpu - start['bare'].cpu) / net:.0%}",
+            "",
+        ),
+        ("start-up, CPU seconds", f"{start['fast'].cpu:.2f}", ""),
+        ("start-up of gigatoken alone", f"{start['bare'].cpu:.2f}", ""),
+        ("CPU of two workers, of one", f"{whole['two'].cpu / whole['fast'].cpu:.2f} x", "1.15 x"),
+        ("memory of a worker, fast engine", f"{whole['fast'].memory:.0f} MB", "300 MB"),
+        (
+            "reference engine's throughput, of `encode_batch_fast`",
+            f"{(slow['bare'].cpu - start['slow'].cpu) / own:.0%}",
+            "75 %",
+        ),
+        ("reference engine, MB per CPU second", f"{size / slow['reference'].cpu:.2f}", ""),
+        ("memory of a worker, reference engine", f"{slow['reference'].memory:.0f} MB", ""),
+    )
+    return [f"| {' | '.join(row)} |" for row in cells]
+
+
+HEAD = """\
+# What preparing data costs
+
+`make bench`, {date}, {cores} cores ({machine}), Python {python}, a corpus of {size:.0f} MB made
+from Python's sources and documentation, vocabulary {vocabulary}. CPU time (user and system, with children):
+medians of {runs} runs that take turns. GPT-NeoX is taken at its published {neox} MB per CPU second.
+
+| what | measured | gate |
+| --- | --- | --- |
+"""
+
+
+def main() -> None:
+    """Measure and write."""
+    megabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 150.0
+    with tempfile.TemporaryDirectory() as folder:
+        path = corpus(Path(folder), megabytes)
+        head = HEAD.format(
+            date=datetime.datetime.now(datetime.timezone.utc).date(), cores=os.cpu_count(), runs=RUNS,
+            machine=platform.machine(), python=platform.python_version(), vocabulary=VOCABULARY,
+            size=path.stat().st_size / 1e6, neox=NEOX,
+        )  # fmt: skip
+        text = head + "\n".join(table(path)) + "\n"
+    Path(__file__).with_name("data.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

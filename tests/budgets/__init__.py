@@ -1,0 +1,1 @@
+"""What starting costs: CPU time beside `python -c pass`, and calls to the file system."""
