@@ -17,6 +17,7 @@ import pytest
 from hpctrain.hooks import scan
 from hpctrain.runfile.toml import loads
 from tests.conftest import needs
+from tests.patience import PATIENCE
 
 TorchRun = Callable[..., str]
 Harm = Callable[[Path], str]
@@ -64,13 +65,22 @@ def torch_run() -> TorchRun:
         python = os.environ.get(variable, "")
         needs("torch", bool(python), f"{variable} names no interpreter with {what}")
         # DeepSpeed builds its parts with the ninja that lies beside its interpreter.
-        path = f"{Path(python).parent}:{os.environ['PATH']}"
-        env = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE / "makers")}
+        prefix = Path(python).parents[1]
+        env = {
+            **os.environ,
+            "PATH": f"{prefix}/bin:{os.environ['PATH']}",
+            "PYTHONPATH": str(HERE / "makers"),
+            "OMP_NUM_THREADS": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+            "DS_ACCELERATOR": "cpu",
+            "DS_SKIP_CUDA_CHECK": "1",
+            "TORCH_EXTENSIONS_DIR": f"{prefix}/extensions",  # compiled once, outside home
+        }
         done = subprocess.run(
             [python, str(HERE / "makers" / script), *map(str, args)],
             capture_output=True,
             text=True,
-            timeout=500,
+            timeout=400 * PATIENCE,
             env=env,
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

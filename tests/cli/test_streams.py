@@ -18,7 +18,7 @@ import pytest
 from hpctrain.cli.app import Commands
 from tests.cli.terminal import on_terminal
 from tests.e2e.product import Product, small
-from tests.rig.slurm import wait_for
+from tests.patience import wait_for
 
 CODES = re.compile(r"\x1b\[[0-9;]*m")
 METRICS = r'printf "{\"step\":%d,\"loss\":%d.5}\n" 1 3 2 2 3 1 > "$HPC_RUN/metrics.jsonl"; echo done'

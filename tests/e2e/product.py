@@ -14,10 +14,11 @@ from typing import Any
 import attrs
 
 from tests.conftest import needs
+from tests.patience import PATIENCE
 
 PROGRAM = Path(sys.executable).with_name("hpctrain")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
-LIMIT = 60
+LIMIT = 60 * PATIENCE
 READY = """
 name    = "small"
 cluster = "local"

@@ -9,7 +9,8 @@ import pytest
 from tests.e2e.product import Product
 from tests.e2e.terminal import typed
 from tests.e2e.test_on_slurm import on_rig, pair, until
-from tests.rig.slurm import Rig, wait_for
+from tests.patience import wait_for
+from tests.rig.slurm import Rig
 
 pytestmark = pytest.mark.slurm
 

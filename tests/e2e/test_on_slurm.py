@@ -15,7 +15,8 @@ import pytest
 
 from hpctrain.run.record import Record
 from tests.e2e.product import Product, hidden_in, small
-from tests.rig.slurm import Rig, wait_for
+from tests.patience import wait_for
+from tests.rig.slurm import Rig
 
 pytestmark = pytest.mark.slurm
 

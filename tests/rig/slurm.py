@@ -10,10 +10,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.patience import PATIENCE, wait_for
 from tests.rig.conf import USERS, Conf
 
 HERE = Path(__file__).parent
@@ -37,15 +37,6 @@ def missing(needed: Sequence[str] = NEEDED) -> str:
         capture_output=True, text=True, timeout=10,
     )  # fmt: skip
     return f"no namespaces here: {done.stderr.strip()}" if done.returncode else ""
-
-
-def wait_for(what: str, check: Callable[[], object], seconds: float = 30) -> None:
-    """Poll until `check()` is true; a test never waits without a limit."""
-    end = time.monotonic() + seconds
-    while not check():
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds:g} s")
-        time.sleep(0.05)
 
 
 class Rig:
@@ -122,7 +113,7 @@ class Rig:
         home = "/root" if user == "root" else str(self.home(user))
         base = {"PATH": PATH, "HOME": home, "USER": user, "LANG": "C.UTF-8"}
         return subprocess.run(
-            self.inside(argv, user, cwd), env=base | (env or {}), text=True, timeout=timeout,
+            self.inside(argv, user, cwd), env=base | (env or {}), text=True, timeout=timeout * PATIENCE,
             stdin=subprocess.DEVNULL, capture_output=True,
         )  # fmt: skip
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import wait_for
 from tests.rig.conf import USERS, Conf
-from tests.rig.slurm import REPO, Rig, wait_for
+from tests.rig.slurm import REPO, Rig
 
 pytestmark = pytest.mark.slurm
 

@@ -17,7 +17,7 @@ from hpctrain.run.status import Run, StepState, states
 from hpctrain.run.submit import Order, Patience, submit_step
 from hpctrain.run.tools import Tools
 from hpctrain_plugins.schedulers import local
-from tests.rig.slurm import wait_for
+from tests.patience import wait_for
 from tests.schedulers import build
 
 QUICK = Patience(between=1.0, silent=5.0)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hpctrain.model.job import State
-from tests.rig.slurm import wait_for
+from tests.patience import wait_for
 from tests.schedulers import build
 from tests.schedulers.site import Site
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hpctrain.run.record import Record
-from tests.rig.slurm import REPO, Rig, wait_for
+from tests.patience import wait_for
+from tests.rig.slurm import REPO, Rig
 from tests.schedulers import killed_driver
 
 KILLS = 200 if os.environ.get("HPCTRAIN_SOAK") else 20

@@ -13,7 +13,7 @@ import pytest
 from hpctrain.model.job import State
 from hpctrain_plugins.schedulers import local_jobs
 from tests.conftest import needs
-from tests.rig.slurm import wait_for
+from tests.patience import wait_for
 from tests.schedulers import build
 from tests.schedulers.site import Site
 

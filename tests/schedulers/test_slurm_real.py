@@ -17,8 +17,9 @@ from hpctrain.model.words import Raw
 from hpctrain.run.submit import Patience, resume_submission, submit_step
 from hpctrain_plugins.schedulers import slurm as plugin
 from tests.conftest import needs
+from tests.patience import wait_for
 from tests.rig.conf import Conf
-from tests.rig.slurm import DATABASE, NEEDED, Rig, missing, wait_for
+from tests.rig.slurm import DATABASE, NEEDED, Rig, missing
 from tests.schedulers import build
 from tests.schedulers.site import QUICK, Site
 

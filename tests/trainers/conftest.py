@@ -18,12 +18,13 @@ import pytest
 from hpctrain.runfile.toml import loads
 from hpctrain_job import metrics
 from tests.conftest import needs
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "plugins/hpctrain_plugins/local/demo"
 TABLE: dict[str, Any] = loads((DEMO / "run.toml").read_text())["train"]["trl"]
 SHAPE: dict[str, Any] = TABLE["config"]
-LIMIT = 300
+LIMIT = 300 * PATIENCE
 
 
 @attrs.frozen

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 
-from tests.twin.life import NoTwin, Twin, wait_for
+from tests.patience import wait_for
+from tests.twin.life import NoTwin, Twin
 from tests.twin.storage import Folder, folders
 
 LOST = """\

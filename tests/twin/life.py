@@ -12,11 +12,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from tests.patience import PATIENCE, wait_for
 from tests.twin import rootfs, tree
 from tests.twin.overlay import PROJECT_GID, ROOT, USERS, Site, load
 
@@ -28,15 +28,6 @@ TORCH = "/opt/twin/torch"
 
 class NoTwin(Exception):
     """A twin did not boot, or is not there; the message says why."""
-
-
-def wait_for(what: str, check: Callable[[], object], seconds: float = 30) -> None:
-    """Poll until `check()` is true."""
-    end = time.monotonic() + seconds
-    while not check():
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds:g} s")
-        time.sleep(0.02)
 
 
 class Twin:
@@ -182,7 +173,7 @@ class Twin:
         return subprocess.run(
             self.inside(words, user, cwd, node, login=user != "root"),
             text=True,
-            timeout=timeout,
+            timeout=timeout * PATIENCE,
             stdin=subprocess.DEVNULL,
             capture_output=True,
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.patience import wait_for
 from tests.twin.faults import fault
-from tests.twin.life import Twin, wait_for
+from tests.twin.life import Twin
 from tests.twin.user import User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

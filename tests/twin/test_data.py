@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from tests.patience import wait_for
 from tests.twin.fixtures import Start
-from tests.twin.life import wait_for
 from tests.twin.user import EXAMPLE, User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.patience import wait_for
 from tests.twin.faults import fault, start_now
 from tests.twin.fixtures import Start
-from tests.twin.life import Twin, wait_for
+from tests.twin.life import Twin
 from tests.twin.user import User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import wait_for
 from tests.twin.faults import fault
 from tests.twin.fixtures import Start
-from tests.twin.life import Twin, wait_for
+from tests.twin.life import Twin
 from tests.twin.user import EXAMPLE, User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

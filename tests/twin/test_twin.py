@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import wait_for
 from tests.twin import overlay
 from tests.twin.fixtures import Start
-from tests.twin.life import RUNS, NoTwin, Twin, clean, kept, wait_for
+from tests.twin.life import RUNS, NoTwin, Twin, clean, kept
 from tests.twin.overlay import PROJECT_GID, ROOT, USERS
 from tests.twin.storage import folders
 

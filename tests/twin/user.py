@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE
 from tests.twin.life import Twin
 from tests.twin.overlay import ROOT
 
@@ -70,7 +71,7 @@ class User:
 
     def until(self, *states: str, seconds: float = 180) -> dict[str, Any]:
         """Ask again until the run is in one of the states, or over."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         found: dict[str, Any] = {}
         while time.monotonic() < end:
             found = self.status()

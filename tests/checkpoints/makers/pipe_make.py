@@ -8,15 +8,17 @@ that what is read out of the optimizer can be compared: DIR/masters-<stage>-<tp>
 # It runs in the environment with torch, which the type checker does not see.
 
 import json
-import os
 import sys
 from pathlib import Path
 
-os.environ.update(DS_ACCELERATOR="cpu", DS_SKIP_CUDA_CHECK="1", CUDA_VISIBLE_DEVICES="")
-
+import deepspeed
 import torch
-import torch.multiprocessing as mp
 import yaml
+from deepspeed.pipe import LayerSpec, PipelineModule, TiedLayerSpec
+from deepspeed.runtime.pipe.topology import PipeModelDataParallelTopology
+from deepspeed.utils import safe_get_full_fp32_param
+from ranks import start
+from safetensors.torch import save_file
 
 H, INNER, VOCAB, LAYERS, HEADS = 16, 32, 48, 4, 4
 
@@ -69,21 +71,7 @@ def loss(out, labels):
     return out.float().square().mean() + labels.float().mean() * 0
 
 
-def train(rank, world, port, folder, spec):
-    os.environ.update(
-        RANK=str(rank),
-        LOCAL_RANK=str(rank),
-        WORLD_SIZE=str(world),
-        MASTER_ADDR="127.0.0.1",
-        MASTER_PORT=str(port),
-    )
-    import deepspeed
-    from deepspeed.pipe import LayerSpec, PipelineModule, TiedLayerSpec
-    from deepspeed.runtime.pipe.topology import PipeModelDataParallelTopology
-    from safetensors.torch import save_file
-
-    torch.set_num_threads(1)
-    deepspeed.init_distributed(dist_backend="gloo")
+def train(rank, folder, spec):
     topology = PipeModelDataParallelTopology(spec["pp"], spec["tp"], spec["dp"])
     at = topology.get_coord(rank)
     torch.manual_seed(1 + at.model)
@@ -129,8 +117,6 @@ def train(rank, world, port, folder, spec):
 
     engine.train_batch(data_iter=batches())
     engine.save_checkpoint(str(folder), tag="global_step1")
-    from deepspeed.utils import safe_get_full_fp32_param
-
     masters = {n: safe_get_full_fp32_param(p) for n, p in engine.module.named_parameters()}
     if at.data == 0:
         save_file(masters, folder / f"masters-{at.pipe}-{at.model}.safetensors")
@@ -143,13 +129,8 @@ def train(rank, world, port, folder, spec):
             "max-position-embeddings": 32, "pos-emb": "rotary", "model-parallel-size": tp,
         }  # fmt: skip
         (configs / "a.yml").write_text(yaml.safe_dump(said))
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    for number, (place, spec) in enumerate(json.loads(sys.argv[1]).values()):
-        Path(place).mkdir(parents=True)
-        world = spec["pp"] * spec["tp"] * spec["dp"]
-        port = 20000 + (os.getpid() * 7 + number) % 20000
-        mp.spawn(train, (world, port, Path(place), spec), nprocs=world)
+    for place, spec in json.loads(sys.argv[1]).values():
+        start(train, spec["pp"] * spec["tp"] * spec["dp"], Path(place), spec)

@@ -12,10 +12,9 @@ import os
 import sys
 from pathlib import Path
 
-os.environ.update(DS_ACCELERATOR="cpu", DS_SKIP_CUDA_CHECK="1", CUDA_VISIBLE_DEVICES="")
-
+import deepspeed
 import torch
-import torch.multiprocessing as mp
+from ranks import start
 
 
 class Odd(torch.nn.Module):
@@ -60,7 +59,7 @@ def lora(folder):
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
     )  # fmt: skip
     base = LlamaForCausalLM(config).bfloat16()
-    if int(os.environ["RANK"]) == 0 and not (folder / "base").exists():
+    if os.environ["RANK"] == "0" and not (folder / "base").exists():
         base.save_pretrained(folder / "base")
     adapter = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "down_proj"], init_lora_weights=False)
     model = get_peft_model(base, adapter, autocast_adapter_dtype=False)
@@ -74,18 +73,7 @@ class Loss(torch.nn.Module):
         self.model = model
 
 
-def train(rank, world, port, folder, spec):
-    os.environ.update(
-        RANK=str(rank),
-        LOCAL_RANK=str(rank),
-        WORLD_SIZE=str(world),
-        MASTER_ADDR="127.0.0.1",
-        MASTER_PORT=str(port),
-    )
-    import deepspeed
-
-    torch.set_num_threads(1)
-    deepspeed.init_distributed(dist_backend="gloo")
+def train(rank, folder, spec):
     torch.manual_seed(1)
     kind = spec["kind"]
     model = lora(folder) if kind.startswith("lora") else {"odd": Odd, "plain": Plain}[kind]()
@@ -113,8 +101,6 @@ def train(rank, world, port, folder, spec):
     engine.save_checkpoint(str(folder / "ckpt"), exclude_frozen_parameters=kind == "lora-only")
     if rank == 0 and kind.startswith("lora"):
         model.peft_config["default"].save_pretrained(folder / "ckpt")
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
 
 
 def collect(folder, spec):
@@ -138,9 +124,6 @@ def collect(folder, spec):
 
 
 if __name__ == "__main__":
-    for number, (place, spec) in enumerate(json.loads(sys.argv[1]).values()):
-        folder = Path(place)
-        folder.mkdir(parents=True)
-        port = 20000 + (os.getpid() * 7 + number) % 20000
-        mp.spawn(train, (spec["world"], port, folder, spec), nprocs=spec["world"])
-        collect(folder, spec)
+    for place, spec in json.loads(sys.argv[1]).values():
+        start(train, spec["world"], Path(place), spec)
+        collect(Path(place), spec)

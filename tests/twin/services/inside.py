@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from tests.twin.life import Twin, wait_for
+from tests.patience import wait_for
+from tests.twin.life import Twin
 from tests.twin.overlay import ROOT
 from tests.twin.services.names import SHADOWED, WEB
 from tests.twin.user import EXAMPLE

@@ -1,0 +1,19 @@
+"""How long a test waits. Limits are those of a quiet machine; `HPCTRAIN_PATIENCE` says how often they
+may pass on this one, as when two test runs share its cores."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+PATIENCE = float(os.environ.get("HPCTRAIN_PATIENCE", "1"))
+
+
+def wait_for(what: str, check: Callable[[], object], seconds: float = 30) -> None:
+    """Poll until `check()` is true; a test never waits without a limit."""
+    end = time.monotonic() + seconds * PATIENCE
+    while not check():
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds * PATIENCE:g} s")
+        time.sleep(0.03)
