@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain.model.run import RunSpec
+from hpctrain.model.run import Package, RunSpec
 from hpctrain.runfile.rules import RUN_CHECKS
 from hpctrain.runfile.strict import Strict
 
@@ -67,6 +67,67 @@ def test_wrong_assets(asset: dict[str, Any], message: str) -> None:
 )
 def test_wrong_packages(package: Any, message: str) -> None:
     assert messages(environment={"packages": [package]}) == [message]
+
+
+@pytest.mark.parametrize(
+    ("package", "meant"),
+    [
+        ("torch=2.9.0", '"torch==2.9.0"'),
+        ("torch = 2.9.0", '"torch == 2.9.0"'),
+        ("torch=>2.0", '"torch>=2.0"'),
+        ("torch@2.0", '"torch==2.0"'),
+        ("torch 2.0", '"torch==2.0"'),
+        ("trl[peft", '"trl[peft]"'),
+        ("torch==", ""),
+        ("torch==2.9.0 trl", ""),
+        ("torch==2.9.0,", ""),
+        ("torch>=2.0<3", ""),
+        ("torch==2.9.0 --hash=sha256:0", ""),
+        ("torch==latest", ""),
+        ("torch[a b]", ""),
+        ("torch==2.9.0;", ""),
+        ('torch==2.9.0; sys_platform = "linux"', ""),
+    ],
+)
+@pytest.mark.parametrize("form", ["text", "table"])
+def test_a_requirement_is_read_to_its_end(package: str, meant: str, form: str) -> None:
+    said = package if form == "text" else {"name": "mine", "requirement": package}
+    run, (fault,) = Strict(RUN_CHECKS)(
+        {"name": "x", "cluster": "y", "environment": {"packages": [said]}}, RunSpec
+    )
+    problem = fault.problem(None)
+    assert run is None
+    assert (problem.code, problem.fatal) == ("wrong-value", True)
+    key = "" if form == "text" or not meant else "requirement = "
+    assert problem.hint == key + meant
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "torch",
+        "ruamel.yaml",
+        "trl==0.23.1",
+        "trl == 0.23.1",
+        "trl[peft]==0.23.1",
+        "trl[peft, vllm] >=0.20,<0.24, !=0.21.*",
+        "torch==2.9.0+rocm6.4",
+        "torch~=2.9.0",
+        "torch>=2.0a1.dev0",
+        "causal-conv1d==1.5.3.post1",
+        "torch===2.8.0a0+5228986c39.nv25.6",
+        "torch==1!2.0",
+        "torch (>=2.0)",
+        "tomli; python_version < '3.11'",
+        'tomli>=2; (python_version < "3.11" or os_name == "nt") and platform_machine not in "x86_64 arm64"',
+        "mylib @ git+https://example.org/mylib@v1.2",
+        "mylib @ https://example.org/mylib.whl ; python_version < '3.11'",
+    ],
+)
+def test_a_requirement_that_pip_reads(package: str) -> None:
+    assert messages(environment={"packages": [package]}) == []
+    requirements = pytest.importorskip("packaging.requirements")
+    assert requirements.Requirement(package).name == Package.parse(package).name
 
 
 @pytest.mark.parametrize(

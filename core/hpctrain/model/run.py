@@ -15,7 +15,32 @@ from hpctrain.model.frozen import frozen
 BY_CORE = {"file": False}
 """Metadata of a field that core fills in: not a legal key of any file."""
 
-_REQUIREMENT = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:$|[\[=<>!~@;(])")
+# What pip reads, as text: a run file without packages compiles none of it.
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_EXTRAS = rf"\[\s*(?:{_NAME}\s*(?:,\s*{_NAME}\s*)*)?\]"
+_CLAUSE = r"(?:(?:[=!~]=|[<>]=?)\s*v?\d[\w.*+!-]*|===\s*[\w.*+!-]+)"
+_CLAUSES = rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*"
+_ADDRESS = r"@\s*[\w+.-]+:\S+"
+_FRONT = rf"\s*({_NAME})\s*(?:{_EXTRAS}\s*)?(?:{_CLAUSES}|\(\s*{_CLAUSES}\s*\)|{_ADDRESS})?\s*"
+_SIDE = r"""(?:\w+|'[^']*'|"[^"]*")"""
+_TEST = rf"[\s(]*{_SIDE}\s*(?:[=!~]=|===|[<>]=?|\b(?:not\s+)?in\b)\s*{_SIDE}[\s)]*"
+_MARKER = rf"{_TEST}(?:\b(?:and|or)\b{_TEST})*"
+_SLIPS = (("=>", ">="), ("=<", "<="), (r"(?<![=<>!~])=(?!=)|\s*@\s*(?=\d)|(?<=\w)\s+(?=\d)", "=="))
+
+
+def _required(text: str) -> str:
+    """The name in a requirement that pip would read to its end, or nothing."""
+    front, semicolon, marker = text.partition(";")
+    match = re.fullmatch(_FRONT, front)
+    return match[1] if match and (not semicolon or re.fullmatch(_MARKER, marker)) else ""
+
+
+def _meant(text: str) -> str:
+    """The requirement that a usual slip stands for, in quotes: `torch=2.9.0`, `torch@2.9.0`, `trl[peft`."""
+    for slip, right in _SLIPS:
+        text = re.sub(slip, right, text)
+    text += "]" if text.count("[") > text.count("]") else ""
+    return f'"{text}"' if _required(text) and '"' not in text else ""
 
 
 @frozen(kw_only=True)
@@ -57,11 +82,11 @@ class Package:
 
     @classmethod
     def parse(cls, text: str) -> Package:
-        """Read a requirement as pip writes them; its name is taken from the front."""
-        match = _REQUIREMENT.match(text)
-        if match is None:
-            raise ValueError('a package such as "trl==0.23.1" is needed')
-        return cls(name=match.group(1), requirement=text)
+        """Read a requirement as pip writes them; a ValueError also has what was meant, to paste."""
+        name = _required(text)
+        if not name:
+            raise ValueError('a package such as "trl==0.23.1" is needed', _meant(text))
+        return cls(name=name, requirement=text)
 
 
 @frozen(kw_only=True)

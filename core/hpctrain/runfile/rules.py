@@ -9,7 +9,7 @@ from typing import Any
 from hpctrain.model.names import NAME_RULE, is_name, is_variable
 from hpctrain.model.run import Asset, Code, Environment, Package, Resources, RunSpec, TrainSpec
 from hpctrain.runfile.alternatives import AT_MOST_ONE, ONE_OF
-from hpctrain.runfile.faults import Fault
+from hpctrain.runfile.faults import Fault, wrong_value
 from hpctrain.runfile.scalars import one_of
 from hpctrain.runfile.strict import Check
 from hpctrain.runfile.tokens import check_no_tokens
@@ -92,13 +92,12 @@ def check_package(package: Package) -> Iterator[Fault]:
     yield from _alternatives(package)
     yield from _only_with(package, "rev", "git")
     yield from _no_option(package, ("path", "git", "rev", "name"))
-    if package.requirement and not package.name:
+    if package.requirement:
         try:
             Package.parse(package.requirement)
         except ValueError as error:
-            shown = json.dumps(package.requirement, ensure_ascii=False)
-            says = f"is {shown}; {error}"
-            yield Fault(code="wrong-value", says=says, path=("requirement",))
+            found = wrong_value(package.requirement, *error.args).faults
+            yield from (fault.under("requirement") for fault in found)
 
 
 def check_asset(asset: Asset) -> Iterator[Fault]:

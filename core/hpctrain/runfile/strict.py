@@ -209,7 +209,8 @@ def _parsed(parse: Callable[[str], Any], value: str) -> Any:
     try:
         return parse(value)
     except ValueError as error:
-        raise wrong_value(value, str(error)) from None
+        needed, example = error.args if len(error.args) == 2 else (str(error), "")
+        raise wrong_value(value, needed, example) from None
 
 
 def _made(cls: Any, found: dict[str, Any]) -> Any:
