@@ -139,7 +139,7 @@ def test_a_requirement_that_pip_reads(package: str) -> None:
         ({"env": {"A=B": "x"}}, '"A=B" is not the name of an environment variable'),
         ({"train": {"use": "$(id)"}}, '"$(id)" is not a name'),
         ({"environment": {"use": "../x"}}, '"../x" is not a name'),
-        ({"secrets": ["../x"]}, '"../x" is not a name'),
+        ({"secrets": ["../x"]}, "secrets[0] is not a name"),
         ({"assets": {"a" * 65: {"hub": "x"}}}, f'"{"a" * 65}" is not a name'),
     ],
 )

@@ -58,3 +58,48 @@ def test_its_value_is_never_shown(project: Project, how: str) -> None:
     shown = "\n".join(problem_lines(problems, Term.of(io.StringIO(), {})))
     assert "Zq9" not in shown + repr([problem_json(p) for p in problems]) + str(caught.value)
     assert "MY_TOKEN" in shown
+
+
+@pytest.mark.parametrize(
+    ("token", "hint"),
+    [
+        ("hf_" + "Zq9" * 8, '"huggingface"'),
+        (HEX, ""),
+        ("Zq9" * 8, ""),
+        ("ghp_" + "Zq9" * 8, ""),
+        ("hf_" + "Zq9" * 30, '"huggingface"'),
+        ("Zq9/+" * 12, ""),
+    ],
+)
+@pytest.mark.parametrize("how", ["file", "set"])
+def test_a_token_in_place_of_its_name(project: Project, token: str, hint: str, how: str) -> None:
+    said = f'["wandb", "{token}"]'
+    if how == "file":
+        project.replace("[resources]", f"secrets = {said}\n\n[resources]")
+    with pytest.raises(ConfigError) as caught:
+        project.load(*[f"secrets={said}"] if how == "set" else [])
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.hint) == ("secrets[1]", hint)
+    assert problem.code == ("secret" if token.isidentifier() or token == HEX else "name")
+    shown = "\n".join(problem_lines([problem], Term.of(io.StringIO(), {})))
+    assert token[:8] not in shown + repr(problem_json(problem)) + str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("huggingfase", '"huggingface"'),
+        ("wandbb", '"wandb"'),
+        ("mien", '"mine"'),
+        ("registry", '[secrets]\nregistry = { file = "~/.config/registry-token" }'),
+    ],
+)
+def test_a_name_that_nobody_knows(project: Project, name: str, hint: str) -> None:
+    project.settings('[secrets]\nmine = { env = "MINE" }\n')
+    project.replace("[resources]", f'secrets = ["wandb", "mine", "{name}"]\n\n[resources]')
+    project.replace("[environment.venv]\nsystem = true", "")
+    (warning,) = project.load()[0].problems
+    assert (warning.code, warning.fatal, warning.where) == ("unknown-name", False, "secrets[2]")
+    assert (warning.message, warning.hint) == (f'no secret "{name}"', hint)
+    assert warning.span is not None
+    assert warning.span.line == 4

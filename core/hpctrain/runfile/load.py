@@ -20,6 +20,7 @@ from hpctrain.runfile.layers import Merged, Tier, merge
 from hpctrain.runfile.raw import Raw
 from hpctrain.runfile.rules import RUN_CHECKS
 from hpctrain.runfile.strict import Strict, fields_of, known_as
+from hpctrain.runfile.tokens import unknown_secrets
 
 Options = Mapping[tuple[str, str], type]
 """("environment", "conda") -> the technology's Options class."""
@@ -83,7 +84,8 @@ def structure_run(
     except Mismatch as error:
         raise ConfigError(*merged.problems(error.faults, files)) from None
     origins = {dotted(path): origin for path, origin in merged.origins().items()}
-    said = tuple(unused(merged, below))
+    faults = list(unknown_secrets(run.secrets, raw.settings.secrets))
+    said = (*unused(merged, below), *merged.problems(faults, files))
     return Loaded(run=run, origins=origins, files=inputs, base=raw.base, problems=said)
 
 

@@ -12,7 +12,7 @@ from hpctrain.runfile.alternatives import AT_MOST_ONE, ONE_OF
 from hpctrain.runfile.faults import Fault, wrong_value
 from hpctrain.runfile.scalars import one_of
 from hpctrain.runfile.strict import Check
-from hpctrain.runfile.tokens import check_no_tokens
+from hpctrain.runfile.tokens import check_no_tokens, check_secrets
 
 
 def bad_name(text: str, *, at_key: bool = False) -> Fault:
@@ -52,12 +52,6 @@ def check_env(table: Mapping[str, str]) -> Iterator[Fault]:
     """Names of variables, and no token among their values."""
     yield from check_variables(table)
     yield from check_no_tokens(table)
-
-
-def check_name_items(names: tuple[str, ...]) -> Iterator[Fault]:
-    for number, name in enumerate(names):
-        if not is_name(name):
-            yield bad_name(name).under(number)
 
 
 def _alternatives(value: object) -> Iterator[Fault]:
@@ -138,5 +132,5 @@ RUN_CHECKS: Mapping[Any, Check] = {
     (Asset, "use"): check_optional_name,
     (RunSpec, "assets"): check_keys,
     (RunSpec, "env"): check_env,
-    (RunSpec, "secrets"): check_name_items,
+    (RunSpec, "secrets"): check_secrets,
 }

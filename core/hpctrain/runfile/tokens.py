@@ -1,12 +1,14 @@
-"""What a token looks like, and the refusal of one that stands in a run file."""
+"""What a token looks like, the refusal of one in a run file, and names that nobody knows."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from hpctrain.model.names import NAME_RULE, is_name
 from hpctrain.runfile.faults import Fault
+from hpctrain.runfile.keys import nearest
 
 SHAPES = re.compile(
     r"""
@@ -39,6 +41,45 @@ def check_no_tokens(env: Mapping[str, str]) -> Iterator[Fault]:
                 path=(key,),
                 at_key=True,
                 hide=True,
+            )
+
+
+def check_secrets(names: Iterable[str]) -> Iterator[Fault]:
+    """Names of tokens; what is none may be the token itself, and is not shown."""
+    for number, name in enumerate(names):
+        if SHAPES.search(f"token={name}") or _random(name):
+            known = _secret("", name)
+            yield Fault(
+                code="secret",
+                says="is a token; a run file names tokens and never holds them",
+                value=json.dumps(known) if known else "",
+                notes=("a token that stood in a file is best made anew",),
+                path=(number,),
+                hide=True,
+            )
+        elif not is_name(name):
+            yield Fault(code="name", says="is not a name", notes=(NAME_RULE,), path=(number,), hide=True)
+
+
+def _random(text: str) -> bool:
+    """Letters and digits without an end, as nobody names anything."""
+    return len(text) >= 24 and text.isalnum() and not text.isalpha()
+
+
+def unknown_secrets(names: Iterable[str], settings: Collection[str]) -> Iterator[Fault]:
+    """A warning for each name that neither hpctrain nor the user's settings know."""
+    known = {*settings, *(name for _, name in _KNOWN)}
+    for number, name in enumerate(names):
+        if name not in known:
+            near = nearest(name, known)
+            own = f'[secrets]\n{name} = {{ file = "~/.config/{name}-token" }}'
+            yield Fault(
+                code="unknown-name",
+                message=f"no secret {json.dumps(name)}",
+                hint=json.dumps(near[0]) if near else own,
+                notes=() if near else ("the table stands in your settings, never in the run file",),
+                path=("secrets", number),
+                fatal=False,
             )
 
 
