@@ -54,26 +54,38 @@ def exports(merged: Merged) -> bool:
 
 
 def unused(merged: Merged, below: Collection[Tier]) -> Iterator[Problem]:
-    """A warning for each table of a technology where the cluster's own choice (`below`) has none.
+    """A warning for each table of a technology that is not the one in use, which has none.
 
-    A file that carries tables for several clusters is fine as long as one of them is used.
+    Who chose must be the cluster (`below`) or the text that also has the table. A file that carries
+    tables for several clusters is fine as long as one of them is used, or an `[on.X]` names it.
     """
     cluster = {id(tier) for tier in below}
     for kind, cls in neutral():
         use = technologies(merged).get(kind, "")
         owners = {name: merged.owner((kind, name)) for name in _named(merged, kind, cls)}
         own = {name: tier for name, tier in owners.items() if tier is not None and id(tier) not in cluster}
-        if not use or use in own or id(merged.owner((kind, "use"))) not in cluster:
+        if not use or use in own:
             continue
+        chooser = merged.owner((kind, "use"))
+        by_cluster = id(chooser) in cluster
+        said = f"the cluster's own choice is {use}" if by_cluster else f'{kind}.use is "{use}"'
         for name, tier in own.items():
-            yield Problem(
-                code="unused-table",
-                message=f"[{kind}.{name}] is not used: the cluster's own choice is {use}",
-                where=f"{kind}.{name}",
-                hint=f'[{kind}]\nuse = "{name}"',
-                span=tier.span((kind, name), key=True),
-                fatal=False,
-            )
+            if by_cluster or (tier is chooser and name not in _elsewhere(tier, kind)):
+                yield Problem(
+                    code="unused-table",
+                    message=f"[{kind}.{name}] is not used: {said}",
+                    where=f"{kind}.{name}",
+                    hint=f'[{kind}]\nuse = "{name}"',
+                    span=tier.span((kind, name), key=True),
+                    fatal=False,
+                )
+
+
+def _elsewhere(tier: Tier, kind: str) -> set[object]:
+    """The technologies that the file of this layer uses on one cluster or another."""
+    overlays = tier.document.data.get("on", {}).values() if tier.document else ()
+    tables = (overlay.get(kind) for overlay in overlays)
+    return {table["use"] for table in tables if isinstance(table, dict) and "use" in table}
 
 
 def _named(merged: Merged, kind: str, cls: type) -> list[str]:
