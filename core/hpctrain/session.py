@@ -98,6 +98,7 @@ class Session:
             if plural == kind and hasattr(module, "Options")
         }
         known = {table: names(plural) for table, plural in TECHNOLOGIES.items()}
+        known["cluster"] = [*names("clusters"), *loading.EXTRAS]
         return structure_run(self.raw, self.facts.run_tiers, options=options, known=known)
 
     @property

@@ -34,7 +34,8 @@ class Trl:
 
 
 OPTIONS: Mapping[tuple[str, str], type] = {("environment", "conda"): Conda, ("train", "trl"): Trl}
-KNOWN = {"environment": ("conda", "venv", "ready"), "train": ("trl", "command")}
+CLUSTERS = ("alps", "frontier", "isambard", "leonardo", "local", "olivia")
+KNOWN = {"environment": ("conda", "venv", "ready"), "train": ("trl", "command"), "cluster": CLUSTERS}
 
 
 @attrs.frozen

@@ -36,10 +36,10 @@ def named(path: Keys) -> str:
     return dotted(path[start:])
 
 
-def nearest(word: str, legal: Iterable[str]) -> tuple[str, ...]:
+def nearest(word: str, legal: Iterable[str], cutoff: float = 0.55) -> tuple[str, ...]:
     """At most three legal words, the likeliest first."""
     from difflib import get_close_matches  # only a mistake pays for this import
 
     words = sorted(legal)
-    found = get_close_matches(word, words, n=3, cutoff=0.55)
+    found = get_close_matches(word, words, n=3, cutoff=cutoff)
     return tuple(found) or tuple(w for w in words if w.lower() == word.lower())

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from hpctrain.errors import ConfigError, Problem
+from hpctrain.errors import ConfigError, Problem, fatal
 from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Origin, RunSpec
 from hpctrain.runfile.chosen import imply, neutral, technologies, unused
 from hpctrain.runfile.declared import declare
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as, unknown_key
 from hpctrain.runfile.keys import Keys, dotted, nearest
-from hpctrain.runfile.layers import Merged, Tier, merge
+from hpctrain.runfile.layers import Merged, Tier, in_order, merge
 from hpctrain.runfile.raw import Raw
-from hpctrain.runfile.rules import RUN_CHECKS
+from hpctrain.runfile.rules import RUN_CHECKS, check_overlay
 from hpctrain.runfile.strict import Strict, fields_of, known_as
 from hpctrain.runfile.tokens import unknown_secrets
 
@@ -58,8 +58,8 @@ def structure_run(
 ) -> Loaded:
     """The run of these layers, or ConfigError with every problem.
 
-    `options` are the classes of the technologies in use; `known` the names that are installed,
-    whose tables are legal though unused: that is how one file carries all clusters.
+    `options` are the classes of the technologies in use; `known` the names of technologies that are
+    installed, whose tables are legal though unused, and of clusters: one file carries all of them.
     """
     below = tuple(below)
     merged = merged_run(raw, below)
@@ -68,12 +68,14 @@ def structure_run(
     strict = Strict(RUN_CHECKS)
     run, found = strict(data, RunSpec)
     faults += found
+    others = tuple(_elsewhere(raw, known or {}))
     answers: dict[str, Any] = {}
     for kind, use in technologies(merged).items():
         answers[kind], found = _options(strict, merged.data[kind].get(use, {}), kind, use, options or {})
         faults += found
-    if run is None or faults:
-        raise ConfigError(*merged.problems(faults, files))
+    wrong = (*merged.problems(faults, files), *fatal(others))
+    if run is None or wrong:
+        raise ConfigError(*in_order(wrong, files))
     run = attrs.evolve(
         run,
         environment=attrs.evolve(run.environment, options=answers.get("environment")),
@@ -85,8 +87,27 @@ def structure_run(
         raise ConfigError(*merged.problems(error.faults, files)) from None
     origins = {dotted(path): origin for path, origin in merged.origins().items()}
     faults = list(unknown_secrets(run.secrets, raw.settings.secrets))
-    said = (*unused(merged, below), *merged.problems(faults, files))
+    said = (*unused(merged, below), *merged.problems(faults, files), *others)
     return Loaded(run=run, origins=origins, files=inputs, base=raw.base, problems=said)
+
+
+def _elsewhere(raw: Raw, known: Mapping[str, Collection[str]]) -> Iterator[Problem]:
+    """What is wrong in `[on.X]` of the clusters that this run is not on, so far as no plugin is asked."""
+    strict, clusters = Strict(RUN_CHECKS), known.get("cluster", ())
+    for name in raw.document.data.get("on", {}):
+        if name == raw.cluster:
+            continue
+        merged = merged_run(raw.on_cluster(name))
+        data, faults = _without_options(merged.data, known, {})
+        # A cluster that nobody knows here may bring technologies that nobody knows either.
+        faults = [fault for fault in faults if fault.hint or name in clusters]
+        faults += strict(data, RunSpec)[1]
+        for fault in faults:
+            owner = merged.owner(fault.path)
+            if fault.code != "missing-key" and owner is not None and owner.name == f"on.{name}":
+                yield merged.problem(fault)
+        for fault in check_overlay(name, clusters):
+            yield fault.problem(raw.document.span(fault.path, key=True))
 
 
 def _base(merged: Merged, raw: Raw, path: Keys) -> Path:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from hpctrain.model.names import NAME_RULE, is_name, is_variable
 from hpctrain.model.run import Asset, Code, Environment, Package, Resources, RunSpec, TrainSpec
 from hpctrain.runfile.alternatives import AT_MOST_ONE, ONE_OF
 from hpctrain.runfile.faults import Fault, wrong_value
+from hpctrain.runfile.keys import nearest
 from hpctrain.runfile.scalars import one_of
 from hpctrain.runfile.strict import Check
 from hpctrain.runfile.tokens import check_no_tokens, check_secrets
@@ -30,6 +31,24 @@ def check_name(text: str) -> Iterator[Fault]:
 def check_optional_name(text: str) -> Iterator[Fault]:
     if text and not is_name(text):
         yield bad_name(text)
+
+
+def check_overlay(cluster: str, known: Collection[str]) -> Iterator[Fault]:
+    """`[on.X]` of a cluster that nobody knows here: a slip of one is refused, another is a warning."""
+    if not known or cluster in known:
+        return
+    near = next(iter(nearest(cluster, known, 0.8)), "")
+    slip = bool(near) and (cluster[: len(near)] != near or cluster[len(near)].isalpha())  # not isambard3
+    yield Fault(
+        code="unknown-name",
+        message=f"no cluster {json.dumps(cluster)} is installed",
+        hint=near if slip else "",
+        notes=() if slip else (f"only the keys of [on.{cluster}] are checked here",),
+        path=("on", cluster),
+        at_key=True,
+        table=True,
+        fatal=slip,
+    )
 
 
 def check_keys(table: Mapping[str, Any]) -> Iterator[Fault]:
