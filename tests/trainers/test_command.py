@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hpctrain.model.run import Asset
 from hpctrain.model.step import Ranks
 from hpctrain.model.words import Cmd, Join, Loc, Var
 from hpctrain.render import shell
@@ -76,6 +77,44 @@ def test_problems_are_found() -> None:
     assert _problems()["train.command.argv"][1] == '[train.command]\nargv = ["python", "train.py"]'
     said, hint = _problems(argv=("x", "{assets.modle}"))["train.command.argv"]
     assert (said, hint) == ("there is no asset modle", "{assets.model}")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("{mine}", "{assets.mine}"),
+        ("--model={model}/x", "{assets.model}"),
+        ("{asset.model}", "{assets.model}"),
+        ("{Assets.modle}", "{assets.model}"),
+        ("{asset.other}", "{assets.other}"),
+        ("{checkpoint}", "{checkpoints}"),
+        ("{node}", "{nodes}"),
+        ("{gpu_per_node}", "{gpus_per_node}"),
+        ("{RUN}", "{run}"),
+    ],
+)
+def test_a_misspelt_place_is_said(word: str, meant: str) -> None:
+    options = Options(argv=("x", word, word))
+    (problem,) = command.check_run(plans.run("command", options), plans.cluster(), None)  # type: ignore[arg-type]
+    assert (problem.code, problem.fatal, problem.where) == ("command-place", False, "train.command.argv")
+    assert problem.hint == meant
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *('{"model": 1}', "{model,dataset}", "${model}", "{}", "{0}", "{ model }", "{x!r}", "{step:03d}"),
+        *("{print $1}", "{print}", "{rank}", "{loss}", "{model: 1}", "f{'node'}", "{run}", "{assets.mine}"),
+    ],
+)
+def test_other_braces_are_nobody_s_business(word: str) -> None:
+    assert _problems(argv=("x", word)) == {}
+
+
+def test_a_name_with_a_dot_is_filled_in() -> None:
+    run = plans.run("command", Options(argv=("{assets.v1.2}",)), assets={"v1.2": Asset(path="/v")})
+    train = command.train_command(run, plans.cluster(), {"v1.2": "/v"})
+    assert train.argv == (Join("/v"),)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from hpctrain_plugins.trainers import ranks
 
 HPCTRAIN_API = 1
 
-_PLACE = re.compile(r"\{(assets\.[A-Za-z0-9_-]+|run|checkpoints|nodes|node_rank|gpus_per_node|head|port)\}")
+_WORD = r"(?<!\$)\{([A-Za-z][\w.-]*)\}"
+"""A word in braces alone: neither JSON, nor a shell's variable, nor a program of awk."""
+_PLACE = re.compile(r"\{(assets\.[\w.-]+|run|checkpoints|nodes|node_rank|gpus_per_node|head|port)\}")
 _VARIABLES = {
     "run": Var("HPC_RUN"),
     "checkpoints": Var("HPC_CHECKPOINTS"),
@@ -34,6 +36,7 @@ _VARIABLES = {
     "head": Var("HPC_HEAD"),
     "port": Var("HPC_PORT"),
 }
+_PLACES = (*_VARIABLES, "gpus_per_node")
 FILE = "metrics.jsonl"
 
 
@@ -119,21 +122,45 @@ def _problems(options: Options, run: RunSpec) -> Iterator[Problem]:
             where=f"{where}.argv",
             hint='[train.command]\nargv = ["python", "train.py"]',
         )
-    for name in re.findall(r"\{assets\.([^{}]*)\}", " ".join(options.argv)):
+    for name in dict.fromkeys(re.findall(r"\{assets\.([^{}]*)\}", " ".join(options.argv))):
         if name not in run.assets:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, run.assets, 1)
+            near = _near(name, run.assets)
             yield Problem(
                 code="unknown-asset",
                 message=f"there is no asset {name}",
                 where=f"{where}.argv",
-                hint=f"{{assets.{near[0]}}}" if near else f'[assets]\n{name} = {{ hub = "…" }}',
+                hint=f"{{assets.{near}}}" if near else f'[assets]\n{name} = {{ hub = "…" }}',
             )
+    yield from _places(options, run)
     if options.metrics != FILE:
         yield from _pattern("metrics", options.metrics, ("step",))
     if options.checkpoints:
         yield from _pattern("checkpoint_name", options.checkpoint_name, ("step",))
+
+
+def _places(options: Options, run: RunSpec) -> Iterator[Problem]:
+    """A word in braces that reaches the program as it stands, and is like one that would be filled in."""
+    for name in dict.fromkeys(re.findall(_WORD, " ".join(options.argv))):
+        front, dot, asset = name.partition(".")
+        if name in _PLACES or front == "assets":  # filled in, or said above
+            continue
+        meant = f"assets.{name}" if name in run.assets else _near(name.lower(), _PLACES, 0.8)
+        if dot and _near(front.lower(), ("assets",), 0.8):
+            meant = f"assets.{_near(asset, run.assets) or asset}"
+        if meant:
+            yield Problem(
+                code="command-place",
+                message=f"{{{name}}} is no place, and the program gets it as it is",
+                where="train.command.argv",
+                hint=f"{{{meant}}}",
+                fatal=False,
+            )
+
+
+def _near(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(words), 1, cutoff)), "")
 
 
 def _pattern(key: str, text: str, groups: tuple[str, ...]) -> Iterator[Problem]:
