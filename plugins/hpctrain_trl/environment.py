@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from hpctrain_trl.errors import BadConfig
-from hpctrain_trl.settings import Settings
+from hpctrain_trl.settings import Settings, libraries
 
 _NAMES = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1}
 
@@ -65,19 +65,12 @@ def one_visible_gpu(env: MutableMapping[str, str] = os.environ) -> None:
 
 def check_installed(settings: Settings) -> None:
     """Refuse settings that need a library which this environment does not have."""
-    trackers = {settings.report_to, "wandb" if settings.wandb_project else ""}
-    wanted = {
-        "peft": settings.method == "lora",
-        "deepspeed": bool(settings.zero_stage or settings.deepspeed),
-        "wandb": "wandb" in trackers,
-        "tensorboard": "tensorboard" in trackers,
-        "sacrebleu": settings.generate_eval == "sacrebleu",
-    }
-    for name, needed in wanted.items():
-        if needed and find_spec(name) is None:
+    wanted = libraries(settings)
+    for name in wanted:
+        if find_spec(name) is None:
             hint = f'packages = ["{name}"]'
             raise BadConfig("package", f"{name} is not installed in this environment", hint)
-    if wanted["deepspeed"]:
+    if "deepspeed" in wanted:
         _check_compiler()
 
 

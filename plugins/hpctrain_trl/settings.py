@@ -147,6 +147,20 @@ def out_of_bounds(settings: Settings) -> list[Fault]:
     return found
 
 
+def libraries(settings: Any) -> list[str]:
+    """What must be installed for these settings; trl brings torch, transformers and datasets with it."""
+    trackers = {settings.report_to, "wandb" if settings.wandb_project else ""}
+    wanted = {
+        "trl": True,
+        "peft": settings.method == "lora",
+        "deepspeed": bool(settings.zero_stage or getattr(settings, "deepspeed", "")),
+        "wandb": "wandb" in trackers,
+        "tensorboard": "tensorboard" in trackers,
+        "sacrebleu": settings.generate_eval == "sacrebleu",
+    }
+    return [name for name, needed in wanted.items() if needed]
+
+
 def together(settings: Any) -> list[Fault]:
     """Every setting that contradicts another; also of the plan's options, which have the same names."""
     found = []

@@ -10,10 +10,11 @@ from typing import Any
 import attrs
 import pytest
 
-from hpctrain.model.run import Resources
+from hpctrain.model.run import Environment, Package, Resources
 from hpctrain.model.step import Ranks
 from hpctrain.model.words import Join, Var
 from hpctrain.render import files, shell
+from hpctrain_plugins.environments.options import Options as Wheels
 from hpctrain_plugins.trainers import trl, trl_checks
 from hpctrain_plugins.trainers.trl import Options
 from hpctrain_trl import arguments
@@ -231,3 +232,29 @@ def test_progress_reads_the_trainers_lines() -> None:
 )
 def test_rules_know_their_failures(line: str, rule: str) -> None:
     assert [r.name for r in trl.diagnose_rules() if re.search(r.pattern, line)] == [rule]
+
+
+def _missing(packages: tuple[str, ...], use: str = "venv", options: Any = None, **more: Any) -> str:
+    env = Environment(use=use, packages=tuple(map(Package.parse, packages)), options=options, **more)
+    chosen = Options(model="model", method="lora", zero_stage=2)
+    texts = {"more.txt": "deepspeed>=0.17\n"}
+    run = plans.run("trl", chosen, environment=env, texts=texts)
+    found = [p for p in trl_checks.problems(chosen, run, 8) if p.code == "trl-packages"]
+    assert not any(p.fatal or p.where != "environment.packages" for p in found)
+    return " ".join(p.hint for p in found)
+
+
+def test_packages_that_the_trainer_lacks_are_said() -> None:
+    assert _missing(("numpy",)) == 'packages = ["trl", "peft", "deepspeed"]'
+    assert _missing(("trlx", "my-peft", "trl-extra")) == 'packages = ["trl", "peft", "deepspeed"]'
+    assert _missing(("trl[peft]==0.23.1",)) == 'packages = ["deepspeed"]'
+    assert _missing(("TRL", "peft"), requirements="more.txt") == ""
+    assert _missing(("trl", "peft"), compile=(Package.parse("deepspeed==0.17.5"),)) == ""
+
+
+def test_who_else_may_bring_them_is_not_asked() -> None:
+    assert _missing(("numpy",), use="ready") == ""
+    assert _missing(("numpy",), use="apptainer") == ""
+    assert _missing(("numpy",), options=Wheels(system_site=True)) == ""
+    assert _missing(("trl", "peft"), options=Wheels(first=("deepspeed==0.17.5",))) == ""
+    assert _missing((), compile=(Package(name="mine", path="mine"),)) == ""

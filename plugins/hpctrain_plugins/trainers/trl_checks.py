@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from hpctrain.errors import Problem
 from hpctrain.model.run import RunSpec
-from hpctrain_trl.settings import together
+from hpctrain_trl.settings import libraries, together
 
 _SPEC = re.compile(r"(?P<name>[^/:]+)(?:/(?P<below>[^:]+))?(?::(?P<split>.+))?")
+_LISTED = ("venv", "uv", "conda")
+"""Environments that hold what their lists say; an image or a folder may have more."""
 _HUB = re.compile(r"[\w.-]+/[\w.-]+\Z")
 
 
@@ -31,6 +34,7 @@ def problems(options: Any, run: RunSpec, world: int) -> Iterator[Problem]:
         yield Problem(code="trl-setting", message=said, where=f"train.trl.{field}")
     yield from _assets(options, run)
     yield from _shape(options)
+    yield from _packages(options, run)
     if options.max_steps and run.checkpoint.every is None and not options.save_steps:
         yield from _unsaved(options, run)
     if options.zero_stage and world == 1:
@@ -100,6 +104,27 @@ def _shape(options: Any) -> Iterator[Problem]:
     if _counts(longest) and options.max_length > longest:
         said = f"max_length {options.max_length} is longer than the model's {longest} positions"
         yield Problem(code="trl-config", message=said, where="train.trl.max_length")
+
+
+def _packages(options: Any, run: RunSpec) -> Iterator[Problem]:
+    """Libraries that nothing names; your own code may bring them, and so may the site's Python."""
+    env = run.environment
+    every = (*env.packages, *env.compile)
+    if env.use not in _LISTED or getattr(env.options, "system_site", False):
+        return
+    if not all(package.requirement for package in every):
+        return
+    more = (word for key in ("first", "specs") for word in getattr(env.options, key, ()))
+    said = " ".join((*(p.requirement for p in every), *more, run.texts.get(env.requirements, "")))
+    missing = [n for n in libraries(options) if not re.search(rf"(?<![\w.-]){n}(?![\w.-])", said, re.I)]
+    if missing:
+        yield Problem(
+            code="trl-packages",
+            message=f"the trainer needs {', '.join(missing)}, and no package names it",
+            where="environment.packages",
+            hint=f"packages = {json.dumps(missing)}",
+            fatal=False,
+        )
 
 
 def _counts(*values: object) -> bool:
