@@ -60,7 +60,7 @@ def run(argv: list[str]) -> int:
         signal.signal(number, _interrupted)  # steps that run here must end with us
     try:
         # For an option that nobody uses click would look for a translation in 24 files.
-        helps = [name for name in ("-h", "--help") if name in rest]
+        helps = ["-h", "--help"] if {"-h", "--help", "help"}.intersection(rest) else []
         group = Commands("hpctrain", context_settings={"help_option_names": helps})
         code = group.main(rest, prog_name="hpctrain", standalone_mode=False, obj=out)
         sys.stdout.flush()
