@@ -97,7 +97,7 @@ class Building:
         layer = prefix.layer(made.loc)
         if not self.wants.packed:
             return layer
-        own = packed.layer(made)
+        own = packed.layer(made, spread=self.wants.spread)
         return attrs.evolve(own, env=(*layer.env, *own.env))
 
     def _packed(self) -> tuple[Step, ...]:
