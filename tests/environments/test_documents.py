@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import urllib.request
 from importlib import import_module
 from pathlib import Path
@@ -31,8 +30,7 @@ LEONARDO = ("transformers==4.57.5", "datasets>=4.0.0", "torchdata", "pyyaml", "n
 
 @pytest.fixture
 def tools() -> Tools:
-    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    found = Tools(environ={**os.environ, "PATH": beside})
+    found = Tools()
     needs("uv", found.which("uv") is not None, "uv is not on this computer")
     said = "no package index answers here, so that the documents' pins cannot be looked up"
     needs("index", index_answers(), said)
