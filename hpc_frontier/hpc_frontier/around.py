@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hpctrain.plugin import At, Cluster, Cmd, EnvVar, How, Layer, Module, Need, Ranks, RunSpec, Step, template
+from hpctrain_plugins.named_logs import linked
 
 CACHE = "/tmp/${USER}-hpctrain-${HPC_JOB}"  # noqa: S108  (each node's own, and each job's)
 """The folder of one node and one job: no other job can find it half written."""
@@ -34,7 +35,7 @@ def _training(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
             *_only_gpu(step),
             *found.env,
         ),
-        job=(_named_log(run),),
+        job=linked(f"{run.name}-${{HPC_JOB}}.o"),  # the tutorial's: logs/<job's name>-<job's id>.o
         node=(Cmd.of("mkdir", "-p", *map(template, folders)),),
         task=found.task,
         files=found.files,
@@ -78,8 +79,3 @@ def _only_gpu(step: Step) -> Iterator[EnvVar]:
     if step.launch.visible == "one" and step.launch.ranks is Ranks.PER_GPU:
         why = "each rank sees its own GCD alone, as number 0"
         yield EnvVar(name="LOCAL_RANK", value="0", why=why, fact="olcf-pytorch")
-
-
-def _named_log(run: RunSpec) -> Cmd:
-    """The tutorial's name of the log: logs/<job's name>-<job's id>.o."""
-    return Cmd.of("ln", "-sfn", "train.log", template(f"logs/{run.name}-${{HPC_JOB}}.o"))

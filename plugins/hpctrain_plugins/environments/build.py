@@ -104,7 +104,7 @@ class Building:
             return layer
         from hpctrain_plugins.environments import packed
 
-        own = packed.layer(made)
+        own = packed.layer(made, spread=self.wants.spread)
         return attrs.evolve(own, env=(*layer.env, *own.env))
 
     def _packed(self) -> tuple[Step, ...]:

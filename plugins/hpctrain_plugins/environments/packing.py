@@ -1,4 +1,4 @@
-"""Whether each node unpacks its own copy of the environment."""
+"""Whether each node unpacks its own copy of the environment, and who brings it there."""
 
 from __future__ import annotations
 
@@ -20,3 +20,10 @@ def packs(asked: bool | str, run: RunSpec, cluster: Cluster) -> bool:
 
     ranks = max(1, cluster.hardware.gpus_per_node)
     return startup.best(queues.nodes(run.resources, cluster), ranks, node_disk=True) != startup.SHARED
+
+
+def spreads(run: RunSpec, cluster: Cluster) -> bool:
+    """Whether one broadcast is predicted to be quicker than all these nodes reading the archive."""
+    from hpctrain.plan import startup
+
+    return startup.broadcast_pays(queues.nodes(run.resources, cluster))
