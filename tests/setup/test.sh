@@ -9,7 +9,9 @@ fi
 HPCTRAIN_TORCH_PYTHON=$(tests/setup/torch.sh)
 HPCTRAIN_DEEPSPEED_PYTHON=$(tests/setup/torch.sh deepspeed)
 HPCTRAIN_EARLIER_PYTHON=$(tests/setup/torch.sh earlier)
-export HPCTRAIN_TORCH_PYTHON HPCTRAIN_DEEPSPEED_PYTHON HPCTRAIN_EARLIER_PYTHON OMP_NUM_THREADS=1
+HPCTRAIN_AUTOMODEL_PYTHON=$(tests/setup/torch.sh automodel)
+export HPCTRAIN_TORCH_PYTHON HPCTRAIN_DEEPSPEED_PYTHON HPCTRAIN_EARLIER_PYTHON HPCTRAIN_AUTOMODEL_PYTHON
+export OMP_NUM_THREADS=1
 if (($#)); then exec .venv/bin/python -m pytest "$@"; fi
 
 # usage: suite NAME [PYTEST ARGUMENTS]
