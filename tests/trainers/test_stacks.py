@@ -92,5 +92,10 @@ def test_a_stack_reaches_the_environment_and_the_lock(tmp_path: Path) -> None:
     one = _session(tmp_path, 'use = "venv"\nstack = "2025-10"', "trl").run
     two = _session(tmp_path, 'use = "venv"\nstack = "2026-11"', "trl").run
     assert asked(one) != asked(two)
+    typed = ", ".join(f'"{package}"' for package in trl.STACKS["2026-11"].packages)
+    same = _session(tmp_path, f'use = "venv"\npackages = [{typed}]', "trl")
+    assert asked(same.run) == asked(two)
+    stack = _session(tmp_path, 'use = "venv"\nstack = "2026-11"', "trl")
+    assert stack.plan().digest == same.plan().digest
     steps = _session(tmp_path, 'use = "venv"\nstack = "2026-11"', "trl").plan().steps
     assert "transformers==5.23.0" in str(next(s.step for s in steps if s.name == "env"))

@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of nanotron-wikitext on alps, plan d8841b35; starts in the run directory
+# step train of nanotron-wikitext on alps, plan a199588e; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
