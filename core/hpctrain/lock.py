@@ -41,7 +41,7 @@ def path_of(run_file: Path) -> Path:
 
 def asked(run: RunSpec) -> str:
     """A hash of all that pins are resolved from."""
-    said = encode([run.environment, run.assets, run.code, sorted(run.inputs.items())])
+    said = encode([run.environment, run.assets, run.code, sorted(run.inputs.items())], frozenset({"stack"}))
     return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 

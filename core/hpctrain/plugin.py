@@ -14,7 +14,7 @@ from hpctrain.model.duration import Duration
 from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule, State
 from hpctrain.model.layer import At, Bind, EnvVar, File, How, Layer, Module, Quote
 from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
-from hpctrain.model.run import Asset, Code, RunSpec
+from hpctrain.model.run import Asset, Code, RunSpec, Stack
 from hpctrain.model.step import After, Artifact, Launch, Need, Pin, Ranks, Step, When
 from hpctrain.model.train import Layout, Numbers, Pattern, Train
 from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, template
@@ -68,6 +68,7 @@ __all__ = [
     "Secret",
     "Shape",
     "Span",
+    "Stack",
     "State",
     "Step",
     "Storage",

@@ -90,14 +90,17 @@ class Session:
     @cached_property
     def loaded(self) -> Loaded:
         """The structured run; ConfigError says all that is wrong with it."""
+        used = dict(self._used())
         options = {
             (table, name): module.Options
-            for (kind, name), module in self._used()
+            for (kind, name), module in used.items()
             for table, plural in TECHNOLOGIES.items()
             if plural == kind and hasattr(module, "Options")
         }
+        trainer = next((module for (kind, _), module in used.items() if kind == "trainers"), None)
+        stacks = getattr(trainer, "STACKS", {})
         known = {table: names(plural) for table, plural in TECHNOLOGIES.items()}
-        return structure_run(self.raw, self.facts.run_tiers, options=options, known=known)
+        return structure_run(self.raw, self.facts.run_tiers, options=options, known=known, stacks=stacks)
 
     @property
     def lock(self) -> Lock:

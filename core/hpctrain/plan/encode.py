@@ -14,7 +14,9 @@ from hpctrain.model.sha import sha256
 from hpctrain.model.step import Artifact
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var
 
-EXPLAINS = frozenset({"source", "why", "fact", "first", "lost", "size_gb", "numbers", "account", "checked"})
+EXPLAINS = frozenset(
+    {"source", "why", "fact", "first", "lost", "size_gb", "numbers", "account", "checked", "stack"}
+)
 """Fields that say who, why, for whom or how carefully; two people with the same run have the same digest."""
 
 

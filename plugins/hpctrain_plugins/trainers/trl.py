@@ -20,7 +20,7 @@ from hpctrain.model.frozen import frozen
 from hpctrain.model.job import Rule
 from hpctrain.model.layer import EnvVar, How, Layer
 from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec
+from hpctrain.model.run import RunSpec, Stack
 from hpctrain.model.step import Ranks
 from hpctrain.model.train import Layout, Pattern, Train
 from hpctrain.model.words import Join, Var, Word
@@ -58,6 +58,19 @@ Options: Any = frozen(
     kw_only=True,
 )
 
+STACKS = {
+    "2026-11": Stack(
+        packages=(
+            *("transformers==5.23.0", "trl==1.16.0", "peft==0.21.2", "accelerate==1.15.0", "datasets==5.2.0"),
+        )
+    ),
+    "2025-10": Stack(
+        packages=(
+            *("transformers==4.57.1", "trl==0.23.1", "peft==0.17.1", "accelerate==1.10.1", "datasets==3.6.0"),
+        )
+    ),
+}
+"""Both trained in our tests; torch comes with them, or is the machine's."""
 _CONFIG = "trl.json"
 _ASSETS = ("model", "tokenizer", "train_dataset", "eval_dataset")
 _PROGRESS = (

@@ -54,8 +54,13 @@ def _shape(options: Any) -> Shape | None:
 
 
 def _adapters(options: Any, shape: Shape) -> int | None:
-    """Adapter weights, where they sit on every linear layer; a choice of layers is not counted here."""
-    return shape.adapters(options.lora_r) if options.lora_target_modules == ("all-linear",) else None
+    """Adapter weights on every linear layer, or on those named; None where a word is no layer's last name."""
+    chosen = options.lora_target_modules
+    if chosen == ("all-linear",):
+        return shape.adapters(options.lora_r)
+    if not all(shape.adapters(1, word.__eq__) for word in chosen):
+        return None
+    return shape.adapters(options.lora_r, chosen.__contains__)
 
 
 def _memory(options: Any, parameters: int, trained: int, world: int) -> float:
