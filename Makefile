@@ -28,6 +28,7 @@ setup: $(VENV)/.installed
 	tests/setup/twin.sh
 	tests/setup/torch.sh deepspeed >/dev/null
 	tests/setup/torch.sh earlier >/dev/null
+	tests/setup/torch.sh automodel >/dev/null
 test: setup
 	tests/setup/test.sh
 twin: setup

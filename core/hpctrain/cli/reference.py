@@ -22,7 +22,7 @@ VALUES = {
     "Around a command": ("model.layer", "Layer EnvVar How At Module Bind File Quote"),
     "Steps": ("model.step", "Step Need Artifact Pin After When Launch Ranks"),
     "Training": ("model.train", "Train Layout Pattern Numbers"),
-    "Code": ("model.run", "Code"),
+    "Code and packages": ("model.run", "Code Stack"),
     "Jobs": ("model.job", "JobFiles Job JobState State Allocation Event Rule"),
     "Scripts": ("render.scripts", "Shape"),
     "Problems": ("errors", "Problem"),

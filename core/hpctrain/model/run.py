@@ -17,6 +17,8 @@ BY_CORE = {"file": False}
 
 # What pip reads, as text: a run file without packages compiles none of it.
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_USUAL = rf"({_NAME})(?:==\d[\w.]*)?"
+"""What most are: a third of the time of the whole rule, where no other stands in the file."""
 _EXTRAS = rf"\[\s*(?:{_NAME}\s*(?:,\s*{_NAME}\s*)*)?\]"
 _CLAUSE = r"(?:(?:[=!~]=|[<>]=?)\s*v?\d[\w.*+!-]*|===\s*[\w.*+!-]+)"
 _CLAUSES = rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*"
@@ -31,7 +33,7 @@ _SLIPS = (("=>", ">="), ("=<", "<="), (r"(?<![=<>!~])=(?!=)|\s*@\s*(?=\d)|(?<=\w
 def _required(text: str) -> str:
     """The name in a requirement that pip would read to its end, or nothing."""
     front, semicolon, marker = text.partition(";")
-    match = re.fullmatch(_FRONT, front)
+    match = re.fullmatch(_USUAL, text) or re.fullmatch(_FRONT, front)
     return match[1] if match and (not semicolon or re.fullmatch(_MARKER, marker)) else ""
 
 
@@ -90,6 +92,16 @@ class Package:
 
 
 @frozen(kw_only=True)
+class Stack:
+    """Packages that a trainer was seen to work with; its module's `STACKS` maps a month to one."""
+
+    packages: tuple[str, ...]
+    """Requirements that are installed from wheels."""
+    compile: tuple[str, ...] = ()
+    """Requirements that are built on the target, where the run file does not say `compile` itself."""
+
+
+@frozen(kw_only=True)
 class Environment:
     """What the training code is run with. The keys here mean the same for every technology; the
     technology's own keys stand in a table of its name (`[environment.venv]`)."""
@@ -98,6 +110,9 @@ class Environment:
     """The technology: venv, uv, conda, apptainer, edf or ready; empty: the cluster's own."""
     python: str = ""
     """Its Python: "3.11"."""
+    stack: str = ""
+    """The packages that the trainer was seen to work with, by the month: "2026-11". `packages` adds to them,
+    and replaces those of the same name; `compile` replaces what is built."""
     packages: tuple[Package, ...] = ()
     """What is installed, or checked where it is ready."""
     compile: tuple[Package, ...] = ()

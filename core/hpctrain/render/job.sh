@@ -69,6 +69,13 @@ hpc_start() {  # the scheduler's starter, again where `hpc_again` says that noth
 
 type hpc_again >/dev/null 2>&1 || hpc_again() { return 1; }
 
+hpc_spread() {  # a file to every node's own disk, where the scheduler can (`hpc_broadcast`); else nodes do without
+  ((HPC_NODES > 1)) || return 0
+  if ! type hpc_broadcast >/dev/null 2>&1 || ! hpc_broadcast "$@"; then
+    echo "hpctrain: $1 was not broadcast; each node reads it from the shared disk" >&2
+  fi
+}
+
 hpc_wait() {
   local code=0
   "$@" &

@@ -10,8 +10,7 @@ from hpctrain.model.names import NAME_RULE, is_name
 from hpctrain.runfile.faults import Fault
 from hpctrain.runfile.keys import nearest
 
-SHAPES = re.compile(
-    r"""
+SHAPES = r"""(?x)
     \bhf_[A-Za-z0-9]{16,}
     | \bgh[pousr]_[A-Za-z0-9]{16,} | \bgithub_pat_\w{16,} | \bglpat-[\w-]{16,}
     | \bsk-[\w-]{20,}
@@ -20,19 +19,17 @@ SHAPES = re.compile(
     | (?i:(?<=bearer\s)[\w.~+/-]{8,}=*)
     | (?i:(?:wandb|api[_-]?key|token|secret|passw(?:or)?d)\w*["']?\s*[=:]\s*["']?)
       (?P<named>[0-9a-f]{40})\b
-    """,
-    re.VERBOSE,
-)
+    """
 """Shapes that everybody knows; of a match with the group `named` only that is the token."""
 
-_NAMED = re.compile(r"(?:TOKEN|API_KEY|SECRET|PASSWORD)\Z", re.IGNORECASE)
+_NAMED = r"(?i:TOKEN|API_KEY|SECRET|PASSWORD)\Z"
 _KNOWN = (("wandb", "wandb"), ("hf_", "huggingface"), ("hugging", "huggingface"))
 
 
 def check_no_tokens(env: Mapping[str, str]) -> Iterator[Fault]:
     """Variables that hold a token: a run file is shared, copied into runs and shown in plans."""
     for key, value in env.items():
-        if value and (_NAMED.search(key) or SHAPES.search(f"{key}={value}")):
+        if value and (re.search(_NAMED, key) or re.search(SHAPES, f"{key}={value}")):
             yield Fault(
                 code="secret-in-env",
                 message=f"{key} holds a token; a run file names tokens and never holds them",
@@ -47,7 +44,7 @@ def check_no_tokens(env: Mapping[str, str]) -> Iterator[Fault]:
 def check_secrets(names: Iterable[str]) -> Iterator[Fault]:
     """Names of tokens; what is none may be the token itself, and is not shown."""
     for number, name in enumerate(names):
-        if SHAPES.search(f"token={name}") or _random(name):
+        if re.search(SHAPES, f"token={name}") or _random(name):
             known = _secret("", name)
             yield Fault(
                 code="secret",
@@ -72,10 +69,11 @@ def unknown_secrets(names: Iterable[str], settings: Collection[str]) -> Iterator
     for number, name in enumerate(names):
         if name not in known:
             near = nearest(name, known)
+            meant = f"; {json.dumps(near[0])} is" if near else ""
             own = f'[secrets]\n{name} = {{ file = "~/.config/{name}-token" }}'
             yield Fault(
                 code="unknown-name",
-                message=f"no secret {json.dumps(name)}",
+                message=f"no secret {json.dumps(name)} is known{meant}",
                 hint=json.dumps(near[0]) if near else own,
                 notes=() if near else ("the table stands in your settings, never in the run file",),
                 path=("secrets", number),

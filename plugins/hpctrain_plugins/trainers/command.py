@@ -150,7 +150,7 @@ def _places(options: Options, run: RunSpec) -> Iterator[Problem]:
         if meant:
             yield Problem(
                 code="command-place",
-                message=f"{{{name}}} is no place, and the program gets it as it is",
+                message=f"the program gets {{{name}}} as it stands; {{{meant}}} is filled in",
                 where="train.command.argv",
                 hint=f"{{{meant}}}",
                 fatal=False,
