@@ -17,8 +17,6 @@ BY_CORE = {"file": False}
 
 # What pip reads, as text: a run file without packages compiles none of it.
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_USUAL = rf"({_NAME})(?:==\d[\w.]*)?"
-"""What most are: a third of the time of the whole rule, where no other stands in the file."""
 _EXTRAS = rf"\[\s*(?:{_NAME}\s*(?:,\s*{_NAME}\s*)*)?\]"
 _CLAUSE = r"(?:(?:[=!~]=|[<>]=?)\s*v?\d[\w.*+!-]*|===\s*[\w.*+!-]+)"
 _CLAUSES = rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*"
@@ -32,9 +30,19 @@ _SLIPS = (("=>", ">="), ("=<", "<="), (r"(?<![=<>!~])=(?!=)|\s*@\s*(?=\d)|(?<=\w
 
 def _required(text: str) -> str:
     """The name in a requirement that pip would read to its end, or nothing."""
+    name, _, version = text.partition("==")
+    if _plain(name) and (not version or (version[0].isdigit() and _plain(version))) and text[-1] != "=":
+        return name  # as most are; the expressions take their time to compile
     front, semicolon, marker = text.partition(";")
-    match = re.fullmatch(_USUAL, text) or re.fullmatch(_FRONT, front)
+    match = re.fullmatch(_FRONT, front)
     return match[1] if match and (not semicolon or re.fullmatch(_MARKER, marker)) else ""
+
+
+def _plain(text: str) -> bool:
+    """Letters and digits, and between them the three marks of a name."""
+    ends = text[:1] + text[-1:]
+    inner = text.translate({ord(mark): None for mark in "._-"})
+    return ends.isalnum() and inner.isalnum() and text.isascii()
 
 
 def _meant(text: str) -> str:
