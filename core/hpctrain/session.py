@@ -230,14 +230,15 @@ class Session:
                 yield (kind, name), self._module(self._chosen(kind, name))
 
     def _chosen(self, kind: str, name: str) -> Entry:
-        """The plugin's entry; one that is not installed is shown where the user named it."""
+        """The plugin's entry; one that is not installed is shown where the run or the cluster names it."""
+        merged = self.facts.merged if kind == "schedulers" else self._merged
         try:
             return loading.find(kind, name)
         except ConfigError as error:
             shown = []
             for problem in error.problems:
                 path = tuple(problem.where.split("."))
-                owner = self._merged.owner(path)
+                owner = merged.owner(path)
                 shown.append(attrs.evolve(problem, span=owner.span(path) if owner else None))
             raise ConfigError(*shown) from None
 
