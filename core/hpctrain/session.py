@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hpctrain.defaults import PLUGINS
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, Problem
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import Entry, installed, names
@@ -128,7 +128,11 @@ class Session:
             goal=self.goal,
         )
         said = plan.problems if self.goal is None else tuple(map(self.goal.said, plan.problems))
-        return attrs.evolve(plan, problems=located(said, self._merged))
+        return attrs.evolve(plan, problems=self.located(said))
+
+    def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """The problems, those of a key of the run file with their place in it."""
+        return located(problems, self._merged)
 
     @cached_property
     def binding(self) -> Binding:
