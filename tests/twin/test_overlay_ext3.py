@@ -96,4 +96,3 @@ def test_one_that_is_too_small_ends_the_build_and_publishes_nothing(
     found = small.until("failed", seconds=90)
     assert "No space left on device" in twin.sh(f"cat {found['path']}/logs/env.log")
     assert lies(twin) == before
-

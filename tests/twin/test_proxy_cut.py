@@ -1,4 +1,4 @@
-"""Olivia's compute nodes reach the index through the proxy alone: a download that breaks off there goes on."""
+"""Olivia's compute nodes reach the index through the proxy alone: what breaks off there goes on."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hpctrain.model.layer import EnvVar, Layer
 
 PATIENT = {"PIP_RETRIES": "7", "PIP_RESUME_RETRIES": "7"}
-"""Seven tries with doubled pauses are half a minute: a proxy that is started anew is back. Since 25.1 pip goes on
-where a download broke off; an older one fails at once, and does not mind the second variable."""
+"""Seven tries with doubled pauses are half a minute: a proxy that is started anew is back. Since 25.1 pip
+goes on where a download broke off; an older one fails at once, and does not mind the second variable."""
 
 _SAID = {
     "PIP_DISABLE_PIP_VERSION_CHECK": ("1", "a newer pip is no news in a log"),
