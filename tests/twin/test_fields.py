@@ -31,9 +31,9 @@ def alice(twin: Start) -> User:
     assert olivia.run("bash", "-euc", LAID).returncode == 0
     user = User(olivia, folder="fields")
     text = re.sub(r"^packages = .*", "", EXAMPLE.read_text(), flags=re.M)
-    image = f'[environment.apptainer]\nimage = "{POOL}/base.sqsh"\n\n[environment.ready]'
-    user.put("right.toml", text.replace("[environment.ready]", image))
-    user.put("run.toml", text.replace("[environment.ready]", image).replace("nn_husnorm", "nn_husnrm"))
+    text = text.replace("[assets]", f'[environment.apptainer]\nimage = "{POOL}/base.sqsh"\n\n[assets]')
+    user.put("right.toml", text)
+    user.put("run.toml", text.replace("nn_husnorm", "nn_husnrm"))
     return user
 
 

@@ -84,6 +84,7 @@ def one_round(twin: Twin, chance: random.Random, count: Count) -> None:
     assert state == ("whole" if bad < 2 else state), (state, ended)
 
 
+@pytest.mark.timeout(600 + ROUNDS * LONGEST)
 def test_no_half_overlay_is_ever_seen(olivia: Twin) -> None:
     chance, count = random.Random(4711), Count()
     try:
