@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hpctrain.defaults import PLUGINS
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, Problem
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import Entry, installed, names
@@ -131,7 +131,11 @@ class Session:
             goal=self.goal,
         )
         said = plan.problems if self.goal is None else tuple(map(self.goal.said, plan.problems))
-        return attrs.evolve(plan, problems=(*self.loaded.problems, *self._merged.located(said)))
+        return attrs.evolve(plan, problems=(*self.loaded.problems, *self.located(said)))
+
+    def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """The problems, those of a key of the run file with their place in it."""
+        return self._merged.located(problems)
 
     @cached_property
     def binding(self) -> Binding:
