@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DataError as error:
         return _told(error)
     except OSError as error:
-        print(f"error[data-disk]: {error}", file=sys.stderr)
+        print(f"error[data-disk]: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -20,11 +20,11 @@ _ESCAPED_KEY = rb'\\u00[2-7][0-9a-fA-F](?:[^"\\]|\\.){0,%d}"[ \t\r\n]*:'
 
 _OTHER = b'{"%s"' % secrets.token_hex().encode()
 
+ONE = "one object a line is needed: jq -c '{}' FILE > FILE.jsonl"
+SHOWN = 40
+
 KINDS = {
     type(None): "null",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
     str: "text",
     list: "a list",
     dict: "an object",
@@ -33,6 +33,8 @@ KINDS = {
 
 def said(value: object) -> str:
     """What a JSON value is, in words."""
+    if isinstance(value, (bool, int, float)):
+        return f"the number {value}"[:SHOWN] if not isinstance(value, bool) else str(value).lower()
     return KINDS.get(type(value), type(value).__name__)
 
 
@@ -57,10 +59,11 @@ def parse(row: Row) -> dict[str, Any]:
         raise _not_json(error, text) from None
     except RecursionError:
         raise RowError("not-json", "objects are nested too deeply") from None
-    except ValueError as error:  # a number of more digits than Python reads
-        raise RowError("not-json", f"the line is no JSON: {error}") from None
+    except ValueError:  # a number of more digits than Python reads
+        raise RowError("not-json", "a number has more digits than can be read") from None
     if not isinstance(value, dict):
-        raise RowError("not-object", f"the line is {said(value)}, an object is needed")
+        hint = ONE.format(".[]") if isinstance(value, list) else ""
+        raise RowError("not-object", f"the line is {said(value)}, an object is needed", hint=hint)
     return value
 
 
@@ -140,6 +143,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _not_json(error: json.JSONDecodeError, text: str) -> RowError:
     column = error.pos + 1
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-        return RowError("truncated-row", "the line ends inside of its JSON", column=len(text) + 1)
+        whole = {"[": ".[]", "{": "."}.get(text.strip()[:2], ".[]" if text.lstrip()[:1] == "[" else "")
+        hint = ONE.format(whole) if whole else ""  # the file is one value on several lines
+        return RowError("truncated-row", "the line ends inside of its JSON", column=len(text) + 1, hint=hint)
+    if error.msg.startswith("Invalid control character"):
+        number = ord(text[error.pos])
+        said = f"U+{number:04X} stands there as it is, and JSON writes it \\u{number:04x}"
+        return RowError("not-json", said, column=column)
     message = error.msg[:1].lower() + error.msg[1:]
     return RowError("not-json", f"the line is no JSON: {message}", column=column)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain_tokens import fields, manifest, options, packed, pieces, pool, safely, sources
-from hpctrain_tokens.bad import Ledger
+from hpctrain_tokens.bad import SOME, Ledger
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.merge import Layout, Merger
 from hpctrain_tokens.options import Options, Work
@@ -107,7 +107,7 @@ class _Preparation:
         top.mkdir(parents=True, exist_ok=True)
         self.pieces = pieces.divide(self.sources, packed.unpack(self.sources, top))
         if not self.pieces:
-            raise DataError.of("no-rows", "there are no rows", file=self.sources[0].name)
+            raise DataError.of("no-rows", "there are no rows", file=self.sources[0].name, hint=SOME)
         chosen = fields.find(self.sources, self.pieces, asked.options.column, asked.options.join)
         self.work: Work = options.work(asked.options, chosen, self.tokenizer)
         self.key = self.work.key(self.tokenizer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hpctrain_tokens.commands.answer import Answer, words
+from hpctrain_tokens.commands.answer import Answer, natural, words
 from hpctrain_tokens.commands.prepare import add_bad, said
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.options import Options
@@ -20,7 +20,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dataset-impl", choices=("lazy", "cached", "mmap"), default="mmap", help="only mmap is made"
     )
-    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--workers", type=natural, default=1, help="processes")
     parser.add_argument(
         "--num-docs", type=int, default=None, help="taken for compatibility; progress needs no hint"
     )

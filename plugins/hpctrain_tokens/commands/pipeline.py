@@ -17,7 +17,7 @@ from hpctrain_tokens import fields, hub, packed, pieces, safely, sources
 from hpctrain_tokens.bad import Ledger
 from hpctrain_tokens.chat.labels import checked
 from hpctrain_tokens.chat.template import Template
-from hpctrain_tokens.commands.answer import Answer, amount, plural, words
+from hpctrain_tokens.commands.answer import Answer, amount, natural, plural, words
 from hpctrain_tokens.commands.prepare import add_bad
 from hpctrain_tokens.encoder import values
 from hpctrain_tokens.faults import DataError, Fault, RowError
@@ -58,9 +58,9 @@ def add_pipeline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-count", action="store_true", help="leave the count out of the results")
     parser.add_argument("--skip-tokenize", action="store_true", help="write dataset.jsonl and count only")
     parser.add_argument("--count-only", action="store_true", help="write nothing but the results")
-    parser.add_argument("--num-proc", type=int, default=16, help="processes (16)")
+    parser.add_argument("--num-proc", type=natural, default=16, help="processes (16)")
     parser.add_argument(
-        "--tokenize-workers", type=int, default=0, help="processes that tokenise (as --num-proc)"
+        "--tokenize-workers", type=natural, default=0, help="processes that tokenise (as --num-proc)"
     )
     parser.add_argument("--force", action="store_true", help="replace another result")
     add_bad(parser)

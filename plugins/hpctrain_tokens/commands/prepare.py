@@ -8,7 +8,7 @@ from typing import Any
 
 from hpctrain_tokens import histogram, safely
 from hpctrain_tokens.chat.export import export
-from hpctrain_tokens.commands.answer import Answer, amount, plural, size, words
+from hpctrain_tokens.commands.answer import Answer, amount, natural, plural, size, words
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.fields import Fields
 from hpctrain_tokens.options import COMPAT, Options
@@ -31,7 +31,7 @@ def add_bad(parser: argparse.ArgumentParser) -> None:
         "--on-bad", choices=("error", "skip"), default="error", help="what to do with bad rows"
     )
     parser.add_argument("--skip-bad", dest="on_bad", action="store_const", const="skip", help="--on-bad skip")
-    parser.add_argument("--max-bad", type=int, default=100, help="most rows to leave out (100)")
+    parser.add_argument("--max-bad", type=natural, default=100, help="most rows to leave out (100)")
 
 
 def add_tokens(parser: argparse.ArgumentParser) -> None:
@@ -59,10 +59,10 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reward-key", default="", help="column of rewards, written beside the tokens")
     parser.add_argument("--binary-reward", action="store_true", help="rewards are yes or no: 1 or -1")
     parser.add_argument(
-        "--model-vocab", type=int, default=0, metavar="N", help="rows of the model's embedding"
+        "--model-vocab", type=natural, default=0, metavar="N", help="rows of the model's embedding"
     )
     parser.add_argument("--engine", choices=("reference", "fast"), default="reference", help="who tokenises")
-    parser.add_argument("--workers", type=int, default=1, help="processes, 0: all cores (1)")
+    parser.add_argument("--workers", type=natural, default=1, help="processes, 0: all cores (1)")
 
 
 def add_prepare(parser: argparse.ArgumentParser) -> None:
