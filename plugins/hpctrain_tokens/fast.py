@@ -125,6 +125,7 @@ class Fast:
             del self._encode
             _trim()
             self._encode = self._load(self._text).encode
+            self._began = resident()  # a long row is held, too: what is renewed cannot make that smaller
 
     def _prove(self, texts: Sequence[str]) -> None:
         sample = [text[:LETTERS] for text in texts[: SAMPLES - self.samples]]

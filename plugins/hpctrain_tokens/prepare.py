@@ -157,10 +157,12 @@ class _Preparation:
         merger = Merger(layout, self.folder, len(shards), sum(s.tokens for s in shards))
         *before, last = layout.files()
         last.parent.mkdir(parents=True, exist_ok=True)
+        hidden = last.with_name(f".{last.name}")
         for old in reversed(layout.files()):
             old.unlink(missing_ok=True)
+        for path in (*before, hidden, layout.manifest):
+            safely.sweep(path)
         written = {path.name: merger.write(path) for path in before}
-        hidden = last.with_name(f".{last.name}")
         written[last.name] = merger.write(hidden, last)
         said = self.manifest(shards, ledger, written)
         manifest.write(layout.manifest, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 import zlib
@@ -36,6 +37,12 @@ def written(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def sweep(path: Path) -> None:
+    """Remove what writers of this file left that were killed."""
+    for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        partial.unlink(missing_ok=True)
 
 
 def write(path: Path, data: bytes, *, sync: bool = True) -> None:

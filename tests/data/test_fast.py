@@ -79,6 +79,24 @@ def test_the_reference_makes_only_the_parts_that_it_has_to(tmp_path: Path, folde
     both(tmp_path, folder, ["before", text, "after"])
 
 
+def test_memory_that_stays_is_renewed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long row holds more than may be renewed for: again at each of its parts would take minutes."""
+    engine, why = fast.Fast.of(Tokenizer.at(str(folder)))
+    assert engine is not None, why
+    load, loads = engine._load, []
+
+    def counted(text: str) -> Any:
+        loads.append(text)
+        return load(text)
+
+    engine._load = counted
+    held = fast.resident() + 2 * fast.RENEW
+    monkeypatch.setattr(fast, "resident", lambda: held)
+    for _ in range(3):
+        engine._renew()
+    assert len(loads) == 1
+
+
 def test_what_the_post_processor_adds_is_not_lost(tmp_path: Path, make_tokenizer: Make) -> None:
     need("gigatoken")
     made = both(tmp_path, make_tokenizer("bos", bos=True), ["a", "b"])

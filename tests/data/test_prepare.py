@@ -170,6 +170,14 @@ def _interrupts(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def test_what_a_killed_writer_left_goes(tmp_path: Path, tokenizer: Path) -> None:
+    ends = (".x_text_document.bin.1.partial", "..x_text_document.idx.1.partial")
+    for name in (*ends, ".x_text_document.manifest.json.1.partial", ".y_text_document.bin.1.partial"):
+        (tmp_path / name).touch()
+    made(rows(tmp_path / "a.jsonl", texts(5)), tmp_path / "x", tokenizer)
+    assert [path.name for path in tmp_path.glob(".*")] == [".y_text_document.bin.1.partial"]
+
+
 def test_the_same_content_is_not_made_again(tmp_path: Path, tokenizer: Path) -> None:
     path = rows(tmp_path / "a.jsonl", texts(50))
     first = made(path, tmp_path / "x", tokenizer)

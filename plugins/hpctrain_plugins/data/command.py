@@ -9,6 +9,7 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, StepFailed
 from hpctrain.ui.progress import Line, Progress
+from hpctrain_plugins.data import named
 from hpctrain_plugins.data.problems import problems
 from hpctrain_tokens.commands.answer import amount
 from hpctrain_tokens.commands.parser import parser
@@ -31,6 +32,7 @@ def command(out: Out, words: tuple[str, ...]) -> int:
     """
     try:
         args = parser("hpctrain data").parse_args(words or ("--help",))
+        named.put(args, out)
         with _Telling(out) as tell:
             answer = args.run(args, tell)
     except DataError as error:

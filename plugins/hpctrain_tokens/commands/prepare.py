@@ -34,6 +34,13 @@ def add_bad(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-bad", type=natural, default=100, help="most rows to leave out (100)")
 
 
+def add_template(parser: argparse.ArgumentParser) -> None:
+    """The option for a template that does not lie beside its tokenizer."""
+    parser.add_argument(
+        "--chat-template", default="", metavar="FILE", help="Jinja file instead of the tokenizer's"
+    )
+
+
 def add_tokens(parser: argparse.ArgumentParser) -> None:
     """The options that decide the tokens."""
     parser.add_argument("--tokenizer", default="", help="folder, tokenizer.json or hub name")
@@ -51,9 +58,7 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chat", choices=("labels", "text", "plain"), default="labels", help="what messages become"
     )
-    parser.add_argument(
-        "--chat-template", default="", metavar="FILE", help="Jinja file instead of the tokenizer's"
-    )
+    add_template(parser)
     parser.add_argument("--only-last", action="store_true", help="learn the last turn only")
     parser.add_argument("--for-rm", action="store_true", help="for a reward model: learn the last token only")
     parser.add_argument("--reward-key", default="", help="column of rewards, written beside the tokens")
