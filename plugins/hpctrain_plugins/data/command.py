@@ -13,7 +13,7 @@ from hpctrain_plugins.data import named
 from hpctrain_plugins.data.problems import problems
 from hpctrain_tokens.commands.answer import amount
 from hpctrain_tokens.commands.parser import parser
-from hpctrain_tokens.faults import DataError
+from hpctrain_tokens.faults import GOES_ON, DataError
 
 HPCTRAIN_API = 1
 
@@ -38,7 +38,9 @@ def command(out: Out, words: tuple[str, ...]) -> int:
     except DataError as error:
         raise ConfigError(*problems(error.faults, error.more)) from error
     except OSError as error:
-        raise StepFailed.of("data-disk", f"{error.filename or 'a file'}: {error.strerror}") from error
+        raise StepFailed.of(
+            "data-disk", f"{error.filename or 'a file'}: {error.strerror}", hint=GOES_ON
+        ) from error
     if answer.faults:
         return out.problems(ConfigError(*problems(answer.faults)), closing=answer.lines[-1])
     if out.flags.json:
