@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# What hypothesis measures is the machine, which other tests share.
+settings.register_profile("shared", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 pytest_plugins = ["hpctrain.testing.plugin"]
 ROOT = Path(__file__).resolve().parents[1]

@@ -32,10 +32,10 @@ from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.plan import planner
 from hpctrain.plan.goal import Goal
+from hpctrain.runfile.chosen import exports, makers, technologies
 from hpctrain.runfile.facts import Facts, load_facts, site_file
 from hpctrain.runfile.layers import Merged, merge
-from hpctrain.runfile.load import Loaded, exports, makers, merged_run, structure_run, technologies
-from hpctrain.runfile.locate import located
+from hpctrain.runfile.load import Loaded, merged_run, structure_run
 from hpctrain.runfile.raw import Raw, read_run
 from hpctrain.versions import DISTRIBUTION
 
@@ -128,7 +128,7 @@ class Session:
             goal=self.goal,
         )
         said = plan.problems if self.goal is None else tuple(map(self.goal.said, plan.problems))
-        return attrs.evolve(plan, problems=located(said, self._merged))
+        return attrs.evolve(plan, problems=(*self.loaded.problems, *self._merged.located(said)))
 
     @cached_property
     def binding(self) -> Binding:
@@ -178,7 +178,7 @@ class Session:
         try:
             entry = loading.find("clusters", name)
         except ConfigError as error:
-            raise ConfigError(*located(error.problems, merge(self.raw.tiers()))) from None
+            raise ConfigError(*merge(self.raw.tiers()).located(error.problems)) from None
         module = self._module(entry)
         folder = Path(str(module.__file__)).parent
         return load_facts(

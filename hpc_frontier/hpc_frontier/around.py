@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpc_frontier import deepspeed
 from hpctrain.plugin import At, Cluster, Cmd, EnvVar, How, Layer, Module, Need, Ranks, RunSpec, Step, template
 
 CACHE = "/tmp/${USER}-hpctrain-${HPC_JOB}"  # noqa: S108  (each node's own, and each job's)
@@ -27,7 +26,7 @@ def layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
 def _training(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
     caches: Mapping[str, Any] = {k: v for k, v in cluster.facts["caches"].items() if k != "source"}
     folders = dict.fromkeys(f"{CACHE}/{cache['below']}" for cache in caches.values())
-    found = deepspeed.layer(run, cluster)
+    found = _deepspeed(run, cluster)
     return Layer(
         env=(
             *(_cache(name, cache, cluster) for name, cache in caches.items()),
@@ -40,6 +39,16 @@ def _training(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
         task=found.task,
         files=found.files,
     )
+
+
+def _deepspeed(run: RunSpec, cluster: Cluster) -> Layer:
+    """Its launcher's file, where DeepSpeed is among the run's packages."""
+    every = (*run.environment.packages, *run.environment.compile)
+    if not any(package.name.lower() == "deepspeed" for package in every):
+        return Layer()
+    from hpc_frontier import deepspeed
+
+    return deepspeed.layer(run, cluster)
 
 
 def _cache(name: str, cache: Mapping[str, Any], cluster: Cluster) -> EnvVar:

@@ -103,3 +103,20 @@ def test_run_here_submits_no_job(here: Product) -> None:
     assert [(s["state"], s["job"]) for s in steps] == [("done", None)] * 3
     assert here("logs", "small").stdout == "hello\n"
     assert "hpctrain submit" in here("run", code=2).stderr
+
+
+def test_diagnose_shows_the_first_error_that_no_rule_knows(here: Product) -> None:
+    here.write(small("echo fine; echo 'ValueError: 7 is odd' >&2; exit 3"))
+    here("submit")
+    here("logs", "-f")
+    said = here("diagnose").stdout
+    assert "step train, its commands failed, exit code 3" in said
+    assert "no rule knows this" in said
+    assert "ValueError: 7 is odd" in said
+    (step,) = here.json("diagnose")["steps"]
+    assert (step["step"], step["exit_code"], step["causes"]) == ("train", 3, [])
+    assert step["first_error"]["text"] == "ValueError: 7 is odd"
+    here.write(small("true"))
+    here("submit")
+    here("logs", "-f")
+    assert "no step failed" in here("diagnose").stdout

@@ -56,7 +56,7 @@ def test_hostile_words_survive_and_are_inert(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1, max_size=6

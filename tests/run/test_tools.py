@@ -182,6 +182,23 @@ def test_an_interrupt_lets_the_group_tidy_up(tmp_path: Path) -> None:
     assert all(gone(int(pid)) for pid in (tmp_path / "ready").read_text().split())
 
 
+def test_an_interrupt_while_a_program_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C inside of Popen, when the program runs and nobody holds it yet."""
+    started: list[subprocess.Popen[str]] = []
+
+    class Interrupted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: object, **kwargs: object) -> None:
+            super().__init__(*args, **kwargs)  # type: ignore[call-overload]
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Tools(grace=5).stream(["sleep", "60"], log=tmp_path / "log")
+    assert started[0].returncode == -signal.SIGTERM
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_an_interrupt_kills_a_group_that_does_not_listen(tmp_path: Path) -> None:
     script = f"trap '' TERM; sleep 60 & echo $$ $! > {tmp_path}/ready; while :; do sleep 1; done"
     code, _ = interrupted(tmp_path, script, 0.5)

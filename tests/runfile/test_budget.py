@@ -28,6 +28,7 @@ print("difflib" in sys.modules, "hpctrain.runfile.positions" in sys.modules)
 @pytest.mark.budget
 def test_structuring(project: Project) -> None:
     project.replace('[train.trl]\nmethod = "lora"\nconfig = "trl.yaml"\n', "")
+    project.replace("[environment.venv]\nsystem = true\n", "")  # a warning would look for its line
     (project.path / "cluster.toml").write_text(
         (DATA / "cluster.toml")
         .read_text()

@@ -41,7 +41,7 @@ def folded(below: Any, above: Any) -> Any:
     return {**below, **above, **both}
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.lists(TREES, max_size=4))
 def test_any_layers(trees: list[dict[str, Any]]) -> None:
     tiers = [Tier(name=str(number), data=tree) for number, tree in enumerate(trees)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpctrain.model.duration import Duration
-from hpctrain.runfile.load import merged_run, technologies
+from hpctrain.runfile.chosen import technologies
+from hpctrain.runfile.load import merged_run
 from hpctrain.runfile.raw import read_run
 from tests.runfile.conftest import Conda, Project, Trl, spot
 
@@ -337,4 +338,20 @@ def test_technology_as_a_bare_key(project: Project) -> None:
 def test_technologies_are_known_before_structuring(project: Project) -> None:
     project.replace("nodes = 2", 'nodes = "wrong"')
     raw = read_run(environ=project.environ, here=project.path)
-    assert technologies(merged_run(raw)) == {"train": "trl"}
+    assert technologies(merged_run(raw))["train"] == "trl"
+
+
+def test_a_single_table_is_the_choice(project: Project) -> None:
+    raw = read_run(environ=project.environ, here=project.path)
+    assert technologies(merged_run(raw)) == {"environment": "venv", "train": "trl"}
+
+
+def test_a_table_that_is_not_used_is_said(project: Project) -> None:
+    """The cluster chooses conda; the run file has a table of venv and no `use`."""
+    (warning,) = project.load()[0].problems
+    assert (warning.code, warning.fatal, warning.where) == ("unused-table", False, "environment.venv")
+    assert warning.message == "[environment.venv] is not used: the cluster's own choice is conda"
+    assert warning.span is not None
+    assert "[environment.venv]" in warning.span.text
+    project.replace("[environment]", '[environment]\nuse = "conda"')
+    assert not project.load()[0].problems

@@ -95,7 +95,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(st.lists(LINES, max_size=8))
 def test_generated(lines: list[str]) -> None:
     check(kept(lines))

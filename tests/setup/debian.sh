@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 if (($# == 0)); then
-  set -- git strace
+  set -- git strace fish zsh
   all=true
 fi
 missing=()

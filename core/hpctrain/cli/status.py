@@ -117,9 +117,8 @@ def _json(step: StepState) -> dict[str, Any]:
 
 
 def _next(out: Out, title: str, found: RunState) -> None:
-    bad = next((s.step for s in found.steps if s.state is State.FAILED), "")
-    if bad:
-        out.next(f"hpctrain logs {title} {bad}")
+    if any(s.state is State.FAILED for s in found.steps):
+        out.next(f"hpctrain diagnose {title}")
     elif any(s.state is State.WAITING for s in found.steps) and found.state is State.WAITING:
         out.next(f"hpctrain continue {title}")
     elif not found.state.over:

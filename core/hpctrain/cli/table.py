@@ -28,6 +28,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Watch": {
         "status": "one word for a run and each of its steps",
         "logs": "what a step printed",
+        "diagnose": "why a run failed, and what mends it",
         "metrics": "loss, learning rate, tokens per second",
         "runs": "every run of yours",
         "cancel": "end a run",

@@ -21,6 +21,7 @@ import attrs
 
 from hpctrain.errors import HpctrainError, NotReachable, Problem, StepFailed
 from hpctrain.run import files
+from hpctrain.run.interrupts import held
 from hpctrain.run.lines import LastLine
 from hpctrain.run.scrub import scrub
 
@@ -184,16 +185,20 @@ class Tools:
         call = Call(argv=tuple(self.scrubbed(word) for word in argv))
         self.calls.append(call)
         began = time.monotonic()
-        child = _popen(argv, cwd, env, fed=fed, merged=take is not None)
+        child: subprocess.Popen[str] | None = None
         try:
+            with held():
+                child = _popen(argv, cwd, env, fed=fed, merged=take is not None)
             yield child
             call.code = child.returncode
         except BaseException:
-            self._end(child, take or _nowhere)
+            if child is not None:
+                self._end(child, take or _nowhere)
             raise
         finally:
             call.seconds = time.monotonic() - began
-            _close(child)
+            if child is not None:
+                _close(child)
 
     def _end(self, child: subprocess.Popen[str], take: Callable[[bytes], None]) -> None:
         """TERM to the group, time to tidy up while its last words are kept, then KILL."""

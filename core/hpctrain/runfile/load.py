@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,14 @@ import attrs
 from hpctrain.errors import ConfigError, Problem
 from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Origin, RunSpec
+from hpctrain.runfile.chosen import imply, neutral, technologies, unused
 from hpctrain.runfile.declared import declare
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as, unknown_key
 from hpctrain.runfile.keys import Keys, dotted, nearest
 from hpctrain.runfile.layers import Merged, Tier, merge
 from hpctrain.runfile.raw import Raw
-from hpctrain.runfile.rules import RUN_CHECKS, check_optional_name
+from hpctrain.runfile.rules import RUN_CHECKS
 from hpctrain.runfile.strict import Strict, fields_of, known_as
-
-TECHNOLOGIES = ("environment", "train")
-"""Tables with `use`, and with a table of options for each technology."""
 
 Options = Mapping[tuple[str, str], type]
 """("environment", "conda") -> the technology's Options class."""
@@ -38,6 +36,7 @@ class Loaded:
     """Each file of the run as it was written -> where it lies on this machine."""
     base: Path
     problems: tuple[Problem, ...] = ()
+    """Warnings."""
 
 
 def merged_run(raw: Raw, below: Iterable[Tier] = ()) -> Merged:
@@ -45,31 +44,8 @@ def merged_run(raw: Raw, below: Iterable[Tier] = ()) -> Merged:
     merged = merge([*below, *raw.tiers()], main=raw.tier)
     merged.data.pop("policy", None)  # facts: load_facts reads them from the same layers
     merged.data.pop("pins", None)  # a lock is a run file too: hpctrain.lock reads its pins
+    imply(merged)
     return merged
-
-
-def technologies(merged: Merged) -> dict[str, str]:
-    """Which technology each table uses, before anything is structured: what to load."""
-    used = {}
-    for kind in TECHNOLOGIES:
-        table = merged.data.get(kind)
-        use = table.get("use") if isinstance(table, dict) else None
-        if isinstance(use, str) and not any(check_optional_name(use)):
-            used[kind] = use
-    return used
-
-
-def makers(merged: Merged) -> list[str]:
-    """The data plugins that assets name, each once."""
-    tables = merged.data.get("assets")
-    found = [t.get("use") for t in tables.values() if isinstance(t, dict)] if isinstance(tables, dict) else []
-    return sorted({u for u in found if isinstance(u, str) and u and not any(check_optional_name(u))})
-
-
-def exports(merged: Merged) -> bool:
-    """Whether the run asks for its checkpoint in another format: only then are converters loaded."""
-    table = merged.data.get("checkpoint")
-    return isinstance(table, dict) and bool(table.get("export"))
 
 
 def structure_run(
@@ -84,6 +60,7 @@ def structure_run(
     `options` are the classes of the technologies in use; `known` the names that are installed,
     whose tables are legal though unused: that is how one file carries all clusters.
     """
+    below = tuple(below)
     merged = merged_run(raw, below)
     files = (raw.document.file,)
     data, faults = _without_options(merged.data, known or {}, options or {})
@@ -106,7 +83,8 @@ def structure_run(
     except Mismatch as error:
         raise ConfigError(*merged.problems(error.faults, files)) from None
     origins = {dotted(path): origin for path, origin in merged.origins().items()}
-    return Loaded(run=run, origins=origins, files=inputs, base=raw.base)
+    said = tuple(unused(merged, below))
+    return Loaded(run=run, origins=origins, files=inputs, base=raw.base, problems=said)
 
 
 def _base(merged: Merged, raw: Raw, path: Keys) -> Path:
@@ -123,7 +101,7 @@ def _without_options(
     """The neutral keys, and a fault for each table of a technology that nobody has."""
     plain = dict(data)
     faults: list[Fault] = []
-    for kind, cls in _tables():
+    for kind, cls in neutral():
         table = data.get(kind)
         if not isinstance(table, dict):
             continue
@@ -140,12 +118,6 @@ def _without_options(
                     or _unknown(kind, key, legal, names, isinstance(value, dict))
                 )
     return plain, faults
-
-
-def _tables() -> Iterator[tuple[str, type]]:
-    fields = fields_of(RunSpec)
-    for kind in TECHNOLOGIES:
-        yield kind, fields[kind].kind
 
 
 def _misplaced(kind: str, use: str, key: str, value: Any, options: Options) -> Fault | None:

@@ -16,7 +16,8 @@ import attrs
 from hpctrain.model.duration import Duration
 from hpctrain.model.run import RunSpec
 from hpctrain.runfile.alternatives import ONE_OF
-from hpctrain.runfile.load import TECHNOLOGIES, Options
+from hpctrain.runfile.chosen import TECHNOLOGIES
+from hpctrain.runfile.load import Options
 from hpctrain.runfile.scalars import is_choice
 from hpctrain.runfile.strict import fields_of, is_many, is_mapping, is_union
 

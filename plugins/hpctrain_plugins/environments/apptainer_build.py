@@ -8,7 +8,7 @@ from hpctrain.model.layer import EnvVar, File, Layer
 from hpctrain.model.run import Package, RunSpec
 from hpctrain.model.step import Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word, locs_in
-from hpctrain_plugins.environments import apptainer_wants, image_pins, lists
+from hpctrain_plugins.environments import apptainer_wants, image_known, lists
 from hpctrain_plugins.environments.apptainer_wants import INSIDE, Asked
 from hpctrain_plugins.environments.wants import short, step_file
 
@@ -97,7 +97,7 @@ def _there(asked: Asked) -> tuple[Cmd, ...]:
 def _has(asked: Asked) -> tuple[File, ...]:
     if asked.has is None:
         return ()
-    return (File(path=HAS, body=("\n".join(image_pins.listed(asked.has)) + "\n",)),)
+    return (File(path=HAS, body=("\n".join(image_known.listed(asked.has)) + "\n",)),)
 
 
 def _installs(asked: Asked, made: Artifact, *, inspected: bool) -> list[tuple[Word, ...]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hpctrain.defaults import names
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import EnvVar, How, Layer
 from hpctrain.model.step import After, Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word, template, words_in
@@ -23,7 +22,7 @@ NEEDS = "build"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Maker:
     """What every compile step of an environment shares."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.run import RunSpec
-from hpctrain.plan import queues, startup
+from hpctrain.plan import queues
 
 NODE = "nodelocal"
 """The role of each node's own disk."""
@@ -16,5 +16,7 @@ def packs(asked: bool | str, run: RunSpec, cluster: Cluster) -> bool:
         return bool(asked)
     if NODE not in cluster.storage:
         return False
+    from hpctrain.plan import startup
+
     ranks = max(1, cluster.hardware.gpus_per_node)
     return startup.best(queues.nodes(run.resources, cluster), ranks, node_disk=True) != startup.SHARED

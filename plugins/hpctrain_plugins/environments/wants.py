@@ -9,6 +9,7 @@ import attrs
 from hpctrain.defaults import names
 from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Package, RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.model.words import Join, Var, Word
@@ -19,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^]]*\])?\s*===?\s*([^\s;,*]+)\s*\Z")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Source:
     """One package that is compiled: of an index at an exact version, or code by path or git."""
 
@@ -29,7 +30,7 @@ class Source:
     built: Built
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Wants:
     """Requirements by how they are installed; `own` is code by path or git that only copies files."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import MISSING
+from typing import Any, Literal  # noqa: F401  (the types of the settings)
 
 import attrs
 
@@ -25,21 +26,18 @@ from hpctrain.model.train import Layout, Pattern, Train
 from hpctrain.model.words import Join, Var, Word
 from hpctrain_plugins.trainers import ranks, trl_checks, trl_numbers
 from hpctrain_plugins.trainers.config_file import json_file
-from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST, FIELDS, TYPES, Settings
+from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST, FIELDS
 
 HPCTRAIN_API = 1
 
 
-_PLAIN = Settings()
-
-
 def _option(name: str) -> Any:
-    facts = FIELDS[name].metadata
+    field = FIELDS[name]
+    facts = field.metadata
     bounds = [attrs.validators.ge(facts["least"])] if "least" in facts else []
     bounds += [attrs.validators.le(facts["most"])] if "most" in facts else []
-    default = getattr(_PLAIN, name)
     return attrs.field(
-        default=attrs.Factory(dict) if default == {} else default,
+        default=field.default if field.default_factory is MISSING else attrs.Factory(field.default_factory),
         validator=bounds or None,
         metadata=dict(facts),
     )
@@ -53,7 +51,7 @@ Options: Any = frozen(
         {
             "__doc__": "The trainer's own settings without those that the plan decides.",
             "__module__": __name__,
-            "__annotations__": {name: TYPES[name] for name in _NAMES},
+            "__annotations__": {name: FIELDS[name].type for name in _NAMES},
             **{name: _option(name) for name in _NAMES},
         },
     ),

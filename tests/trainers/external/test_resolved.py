@@ -25,7 +25,7 @@ TREES = st.recursive(LEAVES, lambda v: st.lists(v, max_size=3) | st.dictionaries
 
 
 @given(st.dictionaries(KEYS, TREES, max_size=5))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_every_value_is_read_back_as_it_was(values: dict[str, Any]) -> None:
     file = yaml_file("x.yaml", values)
     assert not files.is_late(file, plans.BINDING)

@@ -186,7 +186,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=6), st.booleans())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_values_and_places_of_any_file(values: dict[str, object], flow: bool) -> None:
     text = yaml.safe_dump(values, default_flow_style=flow, allow_unicode=True)
     found = _read(text)

@@ -20,6 +20,7 @@ for name in bash python3 basename cat chmod cksum cut date dirname env head host
 for library in ssl crypto ffi z bz2 lzma; do
   cp -L /usr/lib/x86_64-linux-gnu/lib"$library".so.* "$root/usr/lib/x86_64-linux-gnu/"
 done
+cp -L /usr/lib/x86_64-linux-gnu/libgcc_s.so.1 "$root/usr/lib/x86_64-linux-gnu/" # opened when a thread ends
 ln -s python3 "$root/usr/bin/python"
 ln -s bash "$root/usr/bin/sh"
 cp -a /usr/lib/python3.?* "$root/usr/lib/"

@@ -1,0 +1,84 @@
+"""Which plugins a run names, before anything is structured: what to load, and what it named for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from hpctrain.errors import Problem
+from hpctrain.model.run import RunSpec
+from hpctrain.runfile.layers import Merged, Tier
+from hpctrain.runfile.rules import check_optional_name
+from hpctrain.runfile.strict import fields_of
+
+TECHNOLOGIES = ("environment", "train")
+"""Tables with `use`, and with a table of options for each technology."""
+
+
+def neutral() -> Iterator[tuple[str, type]]:
+    """Each of these tables with the class of the keys that belong to no technology."""
+    fields = fields_of(RunSpec)
+    for kind in TECHNOLOGIES:
+        yield kind, fields[kind].kind
+
+
+def imply(merged: Merged) -> None:
+    """Where nobody says `use`, a single table of a technology says it."""
+    for kind, cls in neutral():
+        named = _named(merged, kind, cls)
+        if len(named) == 1 and "use" not in merged.data[kind]:
+            merged.data[kind] = {**merged.data[kind], "use": named[0]}
+
+
+def technologies(merged: Merged) -> dict[str, str]:
+    """Which technology each table uses."""
+    used = {}
+    for kind in TECHNOLOGIES:
+        table = merged.data.get(kind)
+        use = table.get("use") if isinstance(table, dict) else None
+        if isinstance(use, str) and not any(check_optional_name(use)):
+            used[kind] = use
+    return used
+
+
+def makers(merged: Merged) -> list[str]:
+    """The data plugins that assets name, each once."""
+    tables = merged.data.get("assets")
+    found = [t.get("use") for t in tables.values() if isinstance(t, dict)] if isinstance(tables, dict) else []
+    return sorted({u for u in found if isinstance(u, str) and u and not any(check_optional_name(u))})
+
+
+def exports(merged: Merged) -> bool:
+    """Whether the run asks for its checkpoint in another format: only then are converters loaded."""
+    table = merged.data.get("checkpoint")
+    return isinstance(table, dict) and bool(table.get("export"))
+
+
+def unused(merged: Merged, below: Collection[Tier]) -> Iterator[Problem]:
+    """A warning for each table of a technology where the cluster's own choice (`below`) has none.
+
+    A file that carries tables for several clusters is fine as long as one of them is used.
+    """
+    cluster = {id(tier) for tier in below}
+    for kind, cls in neutral():
+        use = technologies(merged).get(kind, "")
+        owners = {name: merged.owner((kind, name)) for name in _named(merged, kind, cls)}
+        own = {name: tier for name, tier in owners.items() if tier is not None and id(tier) not in cluster}
+        if not use or use in own or id(merged.owner((kind, "use"))) not in cluster:
+            continue
+        for name, tier in own.items():
+            yield Problem(
+                code="unused-table",
+                message=f"[{kind}.{name}] is not used: the cluster's own choice is {use}",
+                where=f"{kind}.{name}",
+                hint=f'[{kind}]\nuse = "{name}"',
+                span=tier.span((kind, name), key=True),
+                fatal=False,
+            )
+
+
+def _named(merged: Merged, kind: str, cls: type) -> list[str]:
+    table = merged.data.get(kind)
+    legal = fields_of(cls)
+    if not isinstance(table, dict):
+        return []
+    return [key for key, value in table.items() if isinstance(value, dict) and key not in legal]
