@@ -35,12 +35,13 @@ HEAD = """\
 # What converting costs
 
 `{line}`, {date}, {machine}, Python {python}, numpy {numpy}.
-Medians of {runs} runs that take turns with `cp --reflink=never -r` of the same bytes ({where}).
+Medians of {runs} runs that take turns with `cp --reflink=never -r` of the same bytes ({where}), while
+{load} processes wanted to run (load average): above the number of cores, wall seconds are mostly waiting.
 Memory is the peak of the process, at this size and at a quarter of it. The peers are the newest of
 the index: DeepSpeed's own `zero_to_fp32`, peft's `merge_and_unload` and `save_pretrained`.
 
-| | CPU s = user + system | cp | times | gate | wall s | cp | times | MB | MB at 1/4 | peer |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| | GB | CPU s = user + system | cp | times | gate | wall s | cp | times | MB | MB at 1/4 | peer |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
 RUN = """
@@ -89,6 +90,7 @@ class Case:
 
 
 CASES = (
+    Case("hf -> hf", "neox-hf", "hf", {}, "neox-hf", 2),
     Case("hf -> neox", "neox-hf", "neox", {}, "neox-hf", 2),
     Case("neox -> hf", "neox-1", "hf", {}, "neox-hf", 2),
     Case("hf -> neox tp 2", "neox-hf", "neox", {"tp": 2}, "neox-hf", 2),
@@ -245,7 +247,7 @@ def prepare(folder: Path, layers: int, case: Case) -> None:
 
 
 def table(place: Path, said: argparse.Namespace) -> int:
-    rows, broken = [], 0
+    rows, broken, loads = [], 0, [os.getloadavg()[0]]
     for case in CASES:
         if said.case and case.name not in said.case:
             continue
@@ -258,8 +260,10 @@ def table(place: Path, said: argparse.Namespace) -> int:
         if case.peer and said.peers:
             other = median([peer(case, said.peers, place / "large") for _ in range(min(3, said.runs))])
         bad = _broken(case, mine, copy, small, other)
-        rows.append(_row(case, mine, copy, small, other) + ("  BROKEN" if bad else ""))
+        size = size_of(place / "large" / case.copied)
+        rows.append(_row(case, size, mine, copy, small, other) + ("  BROKEN" if bad else ""))
         print(rows[-1], flush=True)
+        loads.append(os.getloadavg()[0])
         broken += bad
     head = HEAD.format(
         line=f"python -m bench.convert --runs {said.runs} --layers {said.layers}"
@@ -267,6 +271,7 @@ def table(place: Path, said: argparse.Namespace) -> int:
         + ("" if said.fsync else " --no-fsync"),
         date=datetime.datetime.now(datetime.timezone.utc).date(),
         machine=f"{os.cpu_count()} cores ({platform.machine()})",
+        load=f"{min(loads):.0f} to {max(loads):.0f}",
         python=platform.python_version(),
         numpy=importlib.metadata.version("numpy"),
         runs=said.runs,
@@ -286,9 +291,12 @@ def _broken(case: Case, mine: Measured, copy: Measured, small: Measured, other: 
     return bad
 
 
-def _row(case: Case, mine: Measured, copy: Measured, small: Measured, other: Measured | None) -> str:
+def _row(
+    case: Case, size: int, mine: Measured, copy: Measured, small: Measured, other: Measured | None
+) -> str:
     cells = [
         case.name,
+        f"{size / 1e9:.1f}",
         mine.shown,
         copy.shown,
         f"{mine.cpu / copy.cpu:.2f}",

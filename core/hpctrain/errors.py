@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import attrs
+from hpctrain.model.frozen import frozen
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Span:
     """A place in a file the user wrote: lines and columns count from 1, `end` is the column after."""
 
@@ -26,7 +26,7 @@ class Span:
     text: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Problem:
     """One thing that is wrong, with where and how to mend it."""
 
@@ -79,6 +79,12 @@ class StepFailed(HpctrainError):
     """A step that ran here ended badly."""
 
     exit_code = 4
+
+
+class StepRefused(StepFailed):
+    """A step that ran here found that what the run file says does not fit what it found."""
+
+    exit_code = 2
 
 
 class SubmitError(HpctrainError):

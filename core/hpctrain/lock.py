@@ -7,7 +7,6 @@ something else later, the pins of that cluster are stale and say so.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from hpctrain.errors import ConfigError
 from hpctrain.model.frozen import frozen
 from hpctrain.model.run import RunSpec
+from hpctrain.model.sha import sha256
 from hpctrain.model.step import Pin
 from hpctrain.plan.encode import encode
 
@@ -41,8 +41,8 @@ def path_of(run_file: Path) -> Path:
 
 def asked(run: RunSpec) -> str:
     """A hash of all that pins are resolved from."""
-    said = encode([run.environment, run.assets, run.code, sorted(run.inputs.items())])
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+    said = encode([run.environment, run.assets, run.code, sorted(run.inputs.items())], frozenset({"stack"}))
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read(run_file: Path, cluster: str, run: RunSpec) -> Lock:

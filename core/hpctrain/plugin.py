@@ -5,6 +5,8 @@ These names are API: they stay where they are when the modules behind them move.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from hpctrain.errors import ConfigError, NotReachable, PluginError, Problem, Span, SubmitError
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster, Place, Queue, Storage
@@ -12,11 +14,13 @@ from hpctrain.model.duration import Duration
 from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule, State
 from hpctrain.model.layer import At, Bind, EnvVar, File, How, Layer, Module, Quote
 from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
-from hpctrain.model.run import Asset, Code, RunSpec
+from hpctrain.model.run import Asset, Code, RunSpec, Stack
 from hpctrain.model.step import After, Artifact, Launch, Need, Pin, Ranks, Step, When
 from hpctrain.model.train import Layout, Numbers, Pattern, Train
 from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, template
-from hpctrain.render.scripts import Shape, step_files
+
+if TYPE_CHECKING:
+    from hpctrain.render.scripts import Shape, step_files
 
 __all__ = [
     "After",
@@ -64,6 +68,7 @@ __all__ = [
     "Secret",
     "Shape",
     "Span",
+    "Stack",
     "State",
     "Step",
     "Storage",
@@ -77,3 +82,12 @@ __all__ = [
     "step_files",
     "template",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What only scheduler plugins use, and no plan: loaded when it is asked for."""
+    if name not in ("Shape", "step_files"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hpctrain.render import scripts
+
+    return getattr(scripts, name)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hpctrain.defaults import PLUGINS
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, Problem
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import Entry, installed, names
@@ -36,7 +36,6 @@ from hpctrain.runfile.chosen import exports, makers, technologies
 from hpctrain.runfile.facts import Facts, load_facts, site_file
 from hpctrain.runfile.layers import Merged, merge
 from hpctrain.runfile.load import Loaded, merged_run, structure_run
-from hpctrain.runfile.locate import located
 from hpctrain.runfile.raw import Raw, read_run
 from hpctrain.versions import DISTRIBUTION
 
@@ -91,14 +90,17 @@ class Session:
     @cached_property
     def loaded(self) -> Loaded:
         """The structured run; ConfigError says all that is wrong with it."""
+        used = dict(self._used())
         options = {
             (table, name): module.Options
-            for (kind, name), module in self._used()
+            for (kind, name), module in used.items()
             for table, plural in TECHNOLOGIES.items()
             if plural == kind and hasattr(module, "Options")
         }
+        trainer = next((module for (kind, _), module in used.items() if kind == "trainers"), None)
+        stacks = getattr(trainer, "STACKS", {})
         known = {table: names(plural) for table, plural in TECHNOLOGIES.items()}
-        return structure_run(self.raw, self.facts.run_tiers, options=options, known=known)
+        return structure_run(self.raw, self.facts.run_tiers, options=options, known=known, stacks=stacks)
 
     @property
     def lock(self) -> Lock:
@@ -129,7 +131,11 @@ class Session:
             goal=self.goal,
         )
         said = plan.problems if self.goal is None else tuple(map(self.goal.said, plan.problems))
-        return attrs.evolve(plan, problems=(*self.loaded.problems, *located(said, self._merged)))
+        return attrs.evolve(plan, problems=(*self.loaded.problems, *self.located(said)))
+
+    def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """The problems, those of a key of the run file with their place in it."""
+        return self._merged.located(problems)
 
     @cached_property
     def binding(self) -> Binding:
@@ -179,7 +185,7 @@ class Session:
         try:
             entry = loading.find("clusters", name)
         except ConfigError as error:
-            raise ConfigError(*located(error.problems, merge(self.raw.tiers()))) from None
+            raise ConfigError(*merge(self.raw.tiers()).located(error.problems)) from None
         module = self._module(entry)
         folder = Path(str(module.__file__)).parent
         return load_facts(

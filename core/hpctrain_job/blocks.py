@@ -13,8 +13,8 @@ Config = Mapping[str, Any]
 class Block:
     """Attention, an MLP, experts or a state-space mixer; blocks and their numbers add up."""
 
-    linear: tuple[tuple[int, int], ...] = ()
-    """Linear layers that every token passes, as (in, out)."""
+    linear: tuple[tuple[str, int, int], ...] = ()
+    """Linear layers that every token passes, as (name, in, out)."""
     chosen: int = 0
     """Weights that a token passes in the experts chosen for it, and in the router."""
     stored: int = 0
@@ -26,11 +26,11 @@ class Block:
 
     @property
     def weights(self) -> int:
-        return sum(a * b for a, b in self.linear) + self.stored
+        return sum(a * b for _, a, b in self.linear) + self.stored
 
     @property
     def passed(self) -> int:
-        return sum(a * b for a, b in self.linear) + self.chosen
+        return sum(a * b for _, a, b in self.linear) + self.chosen
 
 
 def attention(config: Config, *, bias: bool = False, head_norms: bool = False) -> Block:
@@ -40,7 +40,7 @@ def attention(config: Config, *, bias: bool = False, head_norms: bool = False) -
     head = int(config.get("head_dim") or hidden // heads)
     q, kv = heads * head, kv_heads * head
     return Block(
-        linear=((hidden, q), (hidden, kv), (hidden, kv), (q, hidden)),
+        linear=(("q_proj", hidden, q), ("k_proj", hidden, kv), ("v_proj", hidden, kv), ("o_proj", q, hidden)),
         stored=(q + 2 * kv if bias else 0) + (2 * head if head_norms else 0),
         scores=q,
     )
@@ -48,8 +48,8 @@ def attention(config: Config, *, bias: bool = False, head_norms: bool = False) -
 
 def mlp(hidden: int, ffn: int, *, gated: bool = True) -> Block:
     """Up and down, with a gate beside up where there is one."""
-    up = ((hidden, ffn),) * (2 if gated else 1)
-    return Block(linear=(*up, (ffn, hidden)))
+    up = [(name, hidden, ffn) for name in (("gate_proj", "up_proj") if gated else ("up_proj",))]
+    return Block(linear=(*up, ("down_proj", ffn, hidden)))
 
 
 def experts(hidden: int, ffn: int, count: int, top: int, *, gated: bool = True) -> Block:
@@ -66,7 +66,7 @@ def mamba2(config: Config) -> Block:
     mixed = inner + 2 * groups * state
     kernel = int(config.get("conv_kernel", 4))
     return Block(
-        linear=((hidden, inner + mixed + heads), (inner, hidden)),
+        linear=(("in_proj", hidden, inner + mixed + heads), ("out_proj", inner, hidden)),
         stored=mixed * kernel + (mixed if config.get("use_conv_bias", True) else 0) + 3 * heads + inner,
         scan=21 * inner * state,
     )

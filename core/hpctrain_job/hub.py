@@ -19,8 +19,9 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from hpctrain_job.fetch import download, guarded
-from hpctrain_job.partial import claim, free_or_fail, move
+from hpctrain_job.partial import claim, move
 from hpctrain_job.proof import Proof
+from hpctrain_job.room import free_or_fail
 from hpctrain_job.web import Failed, Patience, Refused, get_json
 
 KINDS = ("model", "dataset")

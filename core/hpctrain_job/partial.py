@@ -9,14 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hpctrain_job.web import Failed
-
-
-class NoSpace(Failed):
-    """The file system has no room for what is to come."""
-
-    exit_code = 73
-
 
 @contextmanager
 def claim(shared: Path, into: Path) -> Iterator[Path]:
@@ -46,16 +38,3 @@ def move(source: Path, into: Path) -> None:
     if into.is_dir() and not any(into.iterdir()):
         into.rmdir()
     shutil.move(source, into)
-
-
-def free_or_fail(folder: Path, needed: int, *, quota_gb: float | None = None) -> None:
-    """Stop before the first byte when the file system, or the site's quota, cannot hold `needed` more.
-
-    What fills the quota already is known to the site's own tools alone; what is too large for an empty one
-    is known here.
-    """
-    if quota_gb is not None and needed / 1e9 > quota_gb:
-        raise NoSpace(f"{needed / 1e9:.1f} GB are to come, and the site's quota there is {quota_gb:,g} GB")
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise NoSpace(f"{folder} has {free / 1e9:.1f} GB left, {needed / 1e9:.1f} GB are to come")

@@ -48,14 +48,15 @@ class Shape:
         """Weights of the matrices that one token passes: fewer than are stored where experts are chosen."""
         return sum(block.passed for block in self.blocks) + self.hidden * self.vocab
 
-    def adapters(self, rank: int) -> int | None:
-        """Weights of LoRA adapters of `rank` on every linear layer except the output head.
+    def adapters(self, rank: int, takes: Callable[[str], bool] = bool) -> int | None:
+        """Weights of LoRA adapters of `rank` on the linear layers whose last name `takes` likes.
 
-        None with experts: whether they are linear layers is the library's choice.
+        The output head is not among them. None with experts: whether they are linear layers is the
+        library's choice.
         """
         if any(block.chosen for block in self.blocks):
             return None
-        return sum(rank * (a + b) for block in self.blocks for a, b in block.linear)
+        return sum(rank * (a + b) for block in self.blocks for name, a, b in block.linear if takes(name))
 
     def flops_per_token(self, length: int, *, causal: bool = False, frozen: bool = False) -> float:
         """FLOPs of one trained token in sequences of `length`: forward and backward.

@@ -39,7 +39,7 @@ def found(source: Path) -> Path:
 
 def build(name: str, source: Path, folder: Path) -> int:
     """One wheel of `source` in `folder`; the exit code."""
-    notes = folder / ".asked"
+    notes = folder.absolute() / ".asked"  # a build changes its folder
     offline.install()
     argv = (
         *(sys.executable, "-m", "hpctrain_job.pip", "wheel", "--quiet", "--no-deps", "--no-index"),
@@ -50,10 +50,12 @@ def build(name: str, source: Path, folder: Path) -> int:
     reached = set(notes.read_text().split()) if notes.exists() else set()
     notes.unlink(missing_ok=True)
     made = list(folder.glob("*.whl"))
+    asked = bool(reached) or proxied
     if code == 0 and len(made) == 1:
-        print(f"{made[0].name} {made[0].stat().st_size / 1e6:.1f} MB")
+        without = "; it asked for the network, was refused, and did without" if asked else ""
+        print(f"{made[0].name} {made[0].stat().st_size / 1e6:.1f} MB{without}")
         return 0
-    return _said(name, sorted(a for a in reached if offline.NOWHERE not in a), asked=bool(reached) or proxied)
+    return _said(name, sorted(a for a in reached if offline.NOWHERE not in a), asked=asked)
 
 
 def _watched(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int, bool]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpc_frontier import deepspeed
 from hpctrain.plugin import At, Cluster, Cmd, EnvVar, How, Layer, Module, Need, Ranks, RunSpec, Step, template
+from hpctrain_plugins.named_logs import linked
 
 CACHE = "/tmp/${USER}-hpctrain-${HPC_JOB}"  # noqa: S108  (each node's own, and each job's)
 """The folder of one node and one job: no other job can find it half written."""
@@ -27,7 +27,7 @@ def layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
 def _training(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
     caches: Mapping[str, Any] = {k: v for k, v in cluster.facts["caches"].items() if k != "source"}
     folders = dict.fromkeys(f"{CACHE}/{cache['below']}" for cache in caches.values())
-    found = deepspeed.layer(run, cluster)
+    found = _deepspeed(run, cluster)
     return Layer(
         env=(
             *(_cache(name, cache, cluster) for name, cache in caches.items()),
@@ -35,11 +35,21 @@ def _training(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
             *_only_gpu(step),
             *found.env,
         ),
-        job=(_named_log(run),),
+        job=linked(f"{run.name}-${{HPC_JOB}}.o"),  # the tutorial's: logs/<job's name>-<job's id>.o
         node=(Cmd.of("mkdir", "-p", *map(template, folders)),),
         task=found.task,
         files=found.files,
     )
+
+
+def _deepspeed(run: RunSpec, cluster: Cluster) -> Layer:
+    """Its launcher's file, where DeepSpeed is among the run's packages."""
+    every = (*run.environment.packages, *run.environment.compile)
+    if not any(package.name.lower() == "deepspeed" for package in every):
+        return Layer()
+    from hpc_frontier import deepspeed
+
+    return deepspeed.layer(run, cluster)
 
 
 def _cache(name: str, cache: Mapping[str, Any], cluster: Cluster) -> EnvVar:
@@ -69,8 +79,3 @@ def _only_gpu(step: Step) -> Iterator[EnvVar]:
     if step.launch.visible == "one" and step.launch.ranks is Ranks.PER_GPU:
         why = "each rank sees its own GCD alone, as number 0"
         yield EnvVar(name="LOCAL_RANK", value="0", why=why, fact="olcf-pytorch")
-
-
-def _named_log(run: RunSpec) -> Cmd:
-    """The tutorial's name of the log: logs/<job's name>-<job's id>.o."""
-    return Cmd.of("ln", "-sfn", "train.log", template(f"logs/{run.name}-${{HPC_JOB}}.o"))

@@ -31,9 +31,7 @@ mv -f -- "$new" "$DS_ENV_FILE"
 
 
 def layer(run: RunSpec, cluster: Cluster) -> Layer:
-    """The variable, the script and its patterns; nothing where the run names no DeepSpeed."""
-    if not named(run):
-        return Layer()
+    """The variable, the script and its patterns."""
     facts = cluster.facts["deepspeed_env"]
     folder = Join(Var("HPC_RUN"), "/steps/", Var("HPC_STEP"))
     return Layer(
@@ -60,9 +58,3 @@ def layer(run: RunSpec, cluster: Cluster) -> Layer:
         ),
         files=(File(path="deepspeed_env.sh", body=(SCRIPT,)),),
     )
-
-
-def named(run: RunSpec) -> bool:
-    """Whether DeepSpeed is among the run's packages."""
-    every = (*run.environment.packages, *run.environment.compile)
-    return any(package.name.lower() == "deepspeed" for package in every)

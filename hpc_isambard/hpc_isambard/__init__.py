@@ -47,6 +47,14 @@ def enter_env(
 
 
 @hookimpl
+def surround(run: RunSpec, step: Step) -> Layer | None:
+    """The log of training under the document's name as well: logs/<job's name>-<job's id>.out."""
+    from hpctrain_plugins.named_logs import linked
+
+    return Layer(job=linked(f"{run.name}-${{HPC_JOB}}.out")) if step.trains else None
+
+
+@hookimpl
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     """What would load another NCCL than torch was built with, or build against one."""
     yield from nccl.problems(run, cluster, plan)

@@ -13,7 +13,10 @@ COMPILES = "compile-"
 
 @hookimpl
 def surround(run: RunSpec, step: Step) -> Layer:
-    """The cores of a task, for what training starts itself; nvcc, for what is compiled."""
+    """The cores of a task, for what training starts itself, and its log under the guide's name; nvcc, for
+    what is compiled."""
+    from hpctrain_plugins.named_logs import linked
+
     if not step.trains:
         return Layer(env=_nvcc(run, step))
     cores = EnvVar(
@@ -23,7 +26,7 @@ def surround(run: RunSpec, step: Step) -> Layer:
         why="since 22.05 a step started inside a job gets one core unless told",
         fact="slides-2026",
     )
-    return Layer(env=(cores,))
+    return Layer(env=(cores,), job=linked(f"slurm/{run.name}_${{HPC_JOB}}.out"))
 
 
 @hookimpl

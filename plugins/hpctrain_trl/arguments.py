@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hpctrain_trl.errors import BadConfig
-from hpctrain_trl.settings import FIELDS, TYPES, Settings, out_of_bounds, together
+from hpctrain_trl.settings import FIELDS, Settings, out_of_bounds, together, types
 
 _HERE = {name: field for name, field in FIELDS.items() if not field.metadata.get("plan_only")}
 
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _reader(name: str) -> dict[str, Any]:
-    kind = TYPES[name]
+    kind = types()[name]
     if kind is bool:
         return {"action": argparse.BooleanOptionalAction, "default": None}
     if kind in (int, float, str):
@@ -71,7 +71,7 @@ def _checked(name: str, value: object) -> object:
     if name not in _HERE:
         near = difflib.get_close_matches(name, _HERE, 1)
         raise BadConfig("setting", f"there is no setting {name}", near[0] if near else "")
-    kind = TYPES[name]
+    kind = types()[name]
     origin = typing.get_origin(kind)
     if origin is tuple and isinstance(value, list) and all(isinstance(v, str) for v in value):
         return tuple(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
@@ -21,7 +22,7 @@ def _is(default: Any, about: str, **facts: Any) -> Any:
     return field(default=default, metadata=metadata)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Settings:
     """Where a default is empty or 0, the trainer chooses, and prints what and why."""
 
@@ -120,20 +121,30 @@ class Settings:
     )
 
 
-TYPES = get_type_hints(Settings)
 FIELDS = {f.name: f for f in fields(Settings)}
 CHECKPOINT = r"checkpoint-(?P<step>\d+)"
 CHECKPOINT_LAST = "trainer_state.json"
 """The file of a checkpoint that is written last: without it the checkpoint is cut."""
+ABOUT_DATA = (
+    "method", "text_field", "messages_field",
+    *(f"{side}_{end}" for side in ("train", "eval") for end in ("dataset", "source_field", "target_field")),
+)  # fmt: skip
+"""The settings that decide which fields of the data are read: `hpctrain_trl.fields`."""
 
 Fault = tuple[str, str]
 """A field and what is wrong with it."""
 
 
+@cache
+def types() -> Mapping[str, Any]:
+    """The type of each field."""
+    return get_type_hints(Settings)
+
+
 def out_of_bounds(settings: Settings) -> list[Fault]:
     """Every value that its own field does not allow."""
     found = []
-    for name, kind in TYPES.items():
+    for name, kind in types().items():
         value, facts = getattr(settings, name), FIELDS[name].metadata
         if get_origin(kind) is Literal and value not in get_args(kind):
             said = ", ".join(repr(choice) for choice in get_args(kind))

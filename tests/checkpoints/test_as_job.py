@@ -37,7 +37,8 @@ def test_a_job_here_writes_what_the_command_would(
 
 @pytest.mark.parametrize("cluster", ["frontier", "leonardo"])
 def test_a_cluster_runs_it_on_a_node_that_trains(cluster: str, tmp_path: Path) -> None:
-    session = as_job.opened(tmp_path, ("python", "-m", "hpctrain", "convert"), 2, cluster)
+    conversion = as_job.conversion(tmp_path / "a", "hf", tmp_path / "b", {"threads": 2})
+    session = as_job.opened(tmp_path, [conversion], as_job.Where(on=cluster))
     (step,) = session.plan().steps
     assert (step.step.name, step.here) == ("convert", False)
     assert not [p for p in session.plan().problems if p.fatal]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hpctrain_plugins.checkpoints import bands as b
-from hpctrain_plugins.checkpoints.crc import combine
+from hpctrain_plugins.checkpoints.crc import checksum, combine
 from hpctrain_plugins.checkpoints.tensors import Tensor, concat, whole
 
 FILE = Path("one")
@@ -84,6 +84,12 @@ def test_a_length_that_does_not_divide_is_refused() -> None:
 def test_checksums_of_pieces_combine(at: int) -> None:
     data = np.random.default_rng(1).bytes(10_000)
     assert combine(zlib.crc32(data[:at]), zlib.crc32(data[at:]), len(data) - at) == zlib.crc32(data)
+
+
+@pytest.mark.parametrize("size", [0, 5, 458_194, 458_195, 600_001, 2 << 20, 5_000_003])
+def test_checksums_are_those_of_zlib(size: int) -> None:
+    data = memoryview(np.random.default_rng(size).bytes(size))
+    assert checksum(data) == zlib.crc32(data)
 
 
 def test_numel_of_a_scalar_is_one() -> None:

@@ -115,6 +115,13 @@ def test_the_documents_command_lines(convert: Call, tmp_path: Path) -> None:
         (("model", "-o", "x", "--tp", "0"), 2, "usage", "--tp"),
         (("org/name", "-o", "x", "--revision", "v1"), 2, "checkpoint-missing", "hub's cache"),
         (("torn", "-o", "x"), 7, "checkpoint-damaged", "torn/model.safetensors"),
+        (
+            ("model", "-o", "model/config.json/x"),
+            2,
+            "file",
+            "model/config.json: File exists; nothing was kept",
+        ),
+        (("model", "-o", "/proc/none/x"), 2, "file", "/proc/none: No such file or directory"),
     ],
 )
 def test_a_mistake_is_one_error_and_nothing_is_written(

@@ -132,12 +132,23 @@ def _bad_header(source: Path) -> str:
     return "ends inside its header"
 
 
+def _overlapping(source: Path) -> str:
+    file = source / "model.safetensors"
+    tensors = {n: ("F32", np.zeros((2, 2), np.float32)) for n in ("a", "b")}
+    write_safetensors(file, tensors)
+    raw = file.read_bytes()
+    file.write_bytes(raw.replace(b'"data_offsets": [16, 32]', b'"data_offsets": [ 0, 16]'))
+    return "model.safetensors has a gap or an overlap in front of b"
+
+
 def _nothing(source: Path) -> str:
     (source / "model.safetensors").unlink()
     return "is no checkpoint of a known format"
 
 
-@pytest.mark.parametrize("harm", [_truncate, _lost_shard, _escaping, _index_lies, _bad_header, _nothing])
+@pytest.mark.parametrize(
+    "harm", [_truncate, _lost_shard, _escaping, _index_lies, _bad_header, _overlapping, _nothing]
+)
 def test_damage_is_named_and_leaves_nothing(source: Path, tmp_path: Path, harm: Harm) -> None:
     message = harm(source)
     with pytest.raises(HpctrainError, match=message) as caught:

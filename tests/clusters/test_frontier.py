@@ -88,6 +88,17 @@ def test_caches_are_of_one_node_and_one_job(tmp_path: Path) -> None:
     assert "triton" in repr(made)
 
 
+def test_128_nodes_get_the_archive_by_broadcast(tmp_path: Path) -> None:
+    train = plan("lora-128x8.toml", tmp_path).step_named("train")
+    assert train is not None
+    (spread,) = [line for line in train.around.job if "hpc_spread" in repr(line)]
+    assert "nodelocal" in repr(spread)
+    few = plan("lora-128x8.toml", tmp_path, "resources.nodes=64", 'resources.time="2h"').step_named("train")
+    assert few is not None
+    assert not [line for line in few.around.job if "hpc_spread" in repr(line)]
+    assert [line for line in few.around.node if "unpack.sh" in repr(line)]
+
+
 def test_snapshots_lie_in_the_three_folders_of_the_document(tmp_path: Path) -> None:
     found = plan("tutorial.toml", tmp_path)
     made = {s.name: s.step.makes for s in found.steps if s.step.makes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,20 @@ def test_every_job_asks_for_a_gpu(tmp_path: Path) -> None:
     assert [s.name for s in jobs if not s.step.launch.gpus_per_node] == []
     assert FACTS.policy.poll_seconds == 60
     assert FACTS.facts["tunnel"] == {"source": "geodesic", "gpus": 4, "time": "24h"}
+
+
+def test_the_log_has_the_document_s_name_and_caches_are_the_node_s(tmp_path: Path) -> None:
+    train = plan_of(tmp_path, path=NEOX).step_named("train")
+    assert train is not None
+    assert "ln -sfn train.log logs/neox-pretrain-" in " ".join(map(str, shown(train.around.job)))
+    (cache,) = [v for v in train.around.env if v.name == "TRITON_CACHE_DIR"]
+    assert cache.at is At.NODE
+    assert "HPC_JOB" in repr(cache.value)
+
+
+def shown(lines: Iterable[object]) -> list[object]:
+    """The words of commands, one after the other."""
+    return [getattr(word, "parts", (word,))[0] for line in lines for word in getattr(line, "argv", ())]
 
 
 def test_a_version_that_the_run_names_goes_before_the_cluster_s(tmp_path: Path) -> None:

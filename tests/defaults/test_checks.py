@@ -14,11 +14,12 @@ from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster, Place, Queue
 from hpctrain.model.duration import Duration
 from hpctrain.model.job import JobState, State
+from hpctrain.model.layer import EnvVar, Layer
 from hpctrain.model.plan import Survey
 from hpctrain.model.run import Asset, Code, Resources, RunSpec, TrainSpec
 from hpctrain.model.step import Need, Pin
 from hpctrain.model.train import Train
-from hpctrain.model.words import Word
+from hpctrain.model.words import Loc, Word
 from tests.defaults.rig import cluster, plan
 
 HOURS = Duration.parse
@@ -225,6 +226,29 @@ def test_an_asset_that_nothing_reads() -> None:
     )
     unused = [p.where for p in plan(spec, site(), Reads("a")).problems if p.code == "unused-asset"]
     assert unused == ["assets.b"]
+
+
+class Writes:
+    """A site hook that sets a variable to a place below a storage role."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+
+    @hookimpl
+    def surround(self) -> Layer:
+        return Layer(env=(EnvVar(name="CACHE", value=Loc(self.role, "x"), why="a test"),))
+
+
+def test_a_role_that_the_cluster_lacks() -> None:
+    def said(role: str) -> list[tuple[str, str, bool]]:
+        spec = RunSpec(
+            name="r", cluster="toy", train=TrainSpec(use="x"), resources=Resources(time=HOURS("1h"))
+        )
+        found = plan(spec, site(), Reads(), Writes(role)).problems
+        return [(p.message, p.hint, p.fatal) for p in found if p.code == "role"]
+
+    assert said("assets") == said("runfile") == []
+    assert said("asets") == [('toy has no storage role "asets"', 'Loc("assets")', True)]
 
 
 def test_a_dirty_tree_is_named() -> None:

@@ -7,6 +7,7 @@
     ```toml run=alps     a run file, planned there; `part=alps`: keys over a small one
     ```toml facts        a cluster.toml; `facts=alps`: rows over that cluster's
     ```toml settings     a settings file
+    ```json, yaml        a file for the commands below it, `file=NAME`
     ```toml plugin       a pyproject.toml, whose entry points are installed for the rest of the page
 
 `file=NAME` also writes a block into the page's folder. In expected output `…` stands for any text, and a

@@ -114,6 +114,12 @@ class Page:
         loads(block.text)
         return None
 
+    def _json(self, block: Block) -> None:
+        json.loads(block.text)
+
+    def _yaml(self, block: Block) -> None:
+        assert block.said("file") is not None, f"{block.place}: which command reads it?"
+
     def _install(self, project: Mapping[str, Any]) -> None:
         """What `pip install -e .` would: the entry points beside the modules, on the path."""
         info = self.folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"

@@ -79,3 +79,12 @@ def test_slurm_scripts_give_the_same_metrics(alice: Product) -> None:
     title = alice("submit", "run.toml", "--wait").stdout.strip()
     assert metrics(alice.run_path(title)) == ejected
     assert len(ejected) == 20
+
+
+def test_what_stays_behind_is_said(here: Product) -> None:
+    """Scripts for another machine name the files that only this one has."""
+    here.write("print(1)\n", "mine/train.py")
+    here.write(small("true", code='\n[code]\npath = "mine"\n', on='\n[on.frontier.environment]\nuse = ""\n'))
+    said = here("eject", "--on", "frontier", "--account", "abc123", "--out", "far").stderr
+    assert f"the scripts read {here.folder}/mine: copy it to the same place on frontier" in said
+    assert "copy it" not in here("eject", "--out", "near").stderr

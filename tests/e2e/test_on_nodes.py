@@ -55,6 +55,9 @@ def test_run_here_uses_the_allocation_around_it(alice: Product, slurm: Rig) -> N
     assert "login is a login node of rig and no allocation of yours" in refused
     small = Product(alice.home, alice.folder, alice.environ, (*alice.before, "salloc", "-N1", "-t5"))
     assert "the run takes 2 nodes" in small("run", "--here", code=2).stderr
+    few = Product(alice.home, alice.folder, alice.environ, (*alice.before, "salloc", "-N2", "-n2", "-t5"))
+    refusal = few("run", "--here", code=2).stderr
+    assert re.search(r"the run takes 4 cores of each node, job \d+ holds 1", refusal), refusal
     both = Product(
         alice.home,
         alice.folder,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import tarfile
 import threading
 import time
@@ -17,7 +18,10 @@ import pytest
 from tests.e2e.product import Product, small
 
 STAND_IN = """#!/bin/bash
-# a stand-in for the editor's command line
+# a stand-in for the editor's command line, which refuses what the real one does
+[[ "${*:1:3}" == "tunnel --accept-server-license-terms --name" && $# == 4 ]] || { echo "usage: $*"; exit 2; }
+[[ $4 =~ ^[A-Za-z0-9-]{1,20}$ ]] || { echo "error invalid name: $4"; exit 1; }
+[[ $VSCODE_CLI_USE_FILE_KEYRING == 1 ]] || exit 1
 echo "To grant access to the server, please log into https://github.com/login/device and use code AB12-CD34"
 sleep 1
 echo "Open this link in your browser https://vscode.dev/tunnel/$4/work"
@@ -84,6 +88,14 @@ def test_code_and_link_are_shown_and_all_goes_with_the_job(
         assert time.monotonic() < end
         time.sleep(0.2)
     assert not Path(data).exists()
+
+
+def test_a_run_s_name_becomes_one_that_the_program_takes(
+    here: Product, service: tuple[str, dict[str, bytes]]
+) -> None:
+    here.write(re.sub("^name .*", 'name = "llama_3.1-8B_on-guanaco"', small("true"), flags=re.M))
+    assert "/tunnel/llama-3-1-8B-on-guan/work" in here("tunnel", HPCTRAIN_VSCODE=service[0]).stdout
+    here("cancel", "llama_3.1-8B_on-guanaco-tunnel")
 
 
 def test_a_release_whose_content_is_another_is_refused(

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import os
+import shutil
 import urllib.request
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from hpctrain.errors import ConfigError
+from hpctrain.lock import asked, path_of, read, text
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.run.tools import Tools
+from hpctrain.session import Session
 from hpctrain_job import sdist
-from hpctrain_plugins.environments import unverified, uv, venv
+from hpctrain_plugins.environments import unverified, venv
 from hpctrain_plugins.environments.options import Options
+from hpctrain_plugins.environments.wants import name_of, normal
+from tests.clusters import HOMES
 from tests.conftest import needs
 from tests.defaults.rig import cluster
 
-FRONTIER = (
-    "accelerate==1.10.1",
-    "datasets==3.1.0",
-    "evaluate==0.4.3",
-    "peft==0.17.1",
-    "safetensors==0.6.2",
-    "sentencepiece==0.2.1",
-    "tensorboard==2.20.0",
-    "transformers==4.57.1",  # the document's 4.57.0 was withdrawn
-    "trl==0.23.1",
-)
-ISAMBARD = ("datasets==4.5.0", "wandb==0.24.0", "transformers>=4.57,<4.58")
+USES = {"frontier": "conda", "isambard": "uv", "leonardo": "venv"}
 LEONARDO = ("transformers==4.57.5", "datasets>=4.0.0", "torchdata", "pyyaml", "ninja", "packaging", "einops")
 
 
@@ -36,10 +32,14 @@ LEONARDO = ("transformers==4.57.5", "datasets>=4.0.0", "torchdata", "pyyaml", "n
 def tools() -> Tools:
     found = Tools()
     needs("uv", found.which("uv") is not None, "uv is not on this computer")
-    indexes = sdist.configured(os.environ).indexes
-    reached = any(map(_answers, indexes))
-    needs("index", reached, "no package index answers here, so that the documents' pins cannot be looked up")
+    said = "no package index answers here, so that the documents' pins cannot be looked up"
+    needs("index", index_answers(), said)
     return found
+
+
+def index_answers() -> bool:
+    """Whether one of the indexes that pip is told of on this computer can be reached."""
+    return any(map(_answers, sdist.configured(os.environ).indexes))
 
 
 def _answers(index: str) -> bool:
@@ -54,10 +54,7 @@ def _answers(index: str) -> bool:
 
 def resolved(tools: Tools, arch: str, python: str, spec: Environment) -> dict[str, Pin]:
     run = RunSpec(name="r", cluster="toy", environment=spec)
-    module = uv if spec.use == "uv" else venv
-    return {
-        p.name: p for p in module.pin(run=run, cluster=cluster(arch=arch), tools=tools) if p.kind == "pypi"
-    }
+    return {p.name: p for p in venv.pin(run=run, cluster=cluster(arch=arch), tools=tools) if p.kind == "pypi"}
 
 
 def environment(
@@ -76,29 +73,44 @@ def environment(
     )
 
 
-def test_frontier_with_wheels_of_the_vendor(tools: Tools) -> None:
-    """torch for ROCm is on its own index; nobody answers at this one, as nobody would behind a wall."""
-    first = ("torch==2.5.1+rocm6.1", "torchvision==0.20.1+rocm6.1", "torchaudio==2.5.1+rocm6.1")
-    options = Options(first=first, first_index="http://127.0.0.1:9/whl/rocm6.1")
-    pins = resolved(
-        tools, "x86_64", "3.10", environment("venv", "3.10", FRONTIER, ("deepspeed==0.17.5",), options)
-    )
-    assert pins["torch"].value == "2.5.1+rocm6.1 unverified"
-    assert not [name for name in pins if name.startswith("nvidia-")]  # those of another torch
-    hashed = [p for p in pins.values() if "sha256:" in p.value]
-    assert len(hashed) == len(pins) - 3
-    assert pins["deepspeed"].value.startswith("0.17.5 sha256:")
-    (problem,) = unverified.problems(pins.values())
+EXAMPLES = {
+    "frontier": ("tutorial", "lora-2x8", "lora-128x8"),
+    "isambard": ("neox-pretrain", "two-nodes"),
+    "leonardo": ("nemotron-lora", "lora-1gpu"),
+}
+"""The documents' own versions first, where those still resolve, then current ones."""
+
+
+@pytest.mark.parametrize(
+    ("cluster_name", "name"), [(cluster, name) for cluster, names in EXAMPLES.items() for name in names]
+)
+def test_an_example_is_locked_for_its_machine(
+    cluster_name: str, name: str, tools: Tools, tmp_path: Path
+) -> None:
+    """By the index that is reached here; nobody answers for torch's vendor, as nobody would behind a wall."""
+    for path in (HOMES[cluster_name] / "examples").iterdir():
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / path.name)
+    file = tmp_path / f"{name}.toml"
+    wall = f'environment.{USES[cluster_name]}.first_index="http://127.0.0.1:9/whl"'
+    session = Session(file, on=cluster_name, sets=[wall], environ={"USER": "ada", "HOME": str(tmp_path)})
+    module = import_module(f"hpctrain_plugins.environments.{session.run.environment.use}")
+    pins = tuple(module.pin(run=session.run, cluster=session.cluster, tools=tools))
+    path_of(file).write_text(text(file, {cluster_name: (asked(session.run), pins)}))
+    kept = read(file, cluster_name, session.run)
+    assert (set(kept.pins), kept.stale) == (set(pins), False)
+    wheels = [p for p in pins if p.kind == "pypi"]
+    assert len(wheels) > 10
+    unhashed = {p.name for p in wheels if "sha256:" not in p.value}
+    assert unhashed == {name_of(r) for r in session.run.environment.options.first}
+    assert all(p.value.endswith(" unverified") for p in wheels if p.name in unhashed)
+    exact = {p.name: p.value.split()[0] for p in wheels}
+    environment = session.run.environment
+    for package in (*environment.packages, *environment.compile):
+        wanted = package.requirement.partition("==")[2]
+        assert not wanted or exact[normal(name_of(package.requirement))].partition("+")[0] == wanted
+    (problem,) = unverified.problems(pins)
+    assert "hash not verified here: torch " in problem.message
     assert not problem.fatal
-    assert "torch 2.5.1+rocm6.1, torch" in problem.message
-
-
-def test_isambard_for_its_own_architecture(tools: Tools) -> None:
-    options = Options(first=("torch==2.10.0",))
-    compiled = ("flash-attn==2.6.3", "transformer-engine-torch==1.12.0", "deepspeed==0.16.5")
-    pins = resolved(tools, "aarch64", "3.12", environment("uv", "3.12", ISAMBARD, compiled, options))
-    assert {"uv", "torch", "flash-attn", "transformer-engine-torch", "deepspeed"} <= set(pins)
-    assert pins["torch"].value.count("sha256:") == 1
 
 
 def test_leonardo_with_what_it_compiles(tools: Tools) -> None:

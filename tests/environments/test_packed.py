@@ -36,12 +36,12 @@ def asked(shelf: Path, **options: object) -> RunSpec:
     return RunSpec(name="r", cluster="toy", environment=env)
 
 
-def unpack(archive: Path, folder: Path, prefix: Path, step: str = "train") -> str:
+def unpack(archive: Path, folder: Path, prefix: Path, *more: Path, step: str = "train") -> str:
     """What node.sh runs on each node."""
     script = folder.parent.parent / "unpack.sh"
     script.write_text(packed.SCRIPT)
     env = {"PATH": "/usr/bin:/bin", "HPC_STEP": step, "HOSTNAME": "nid001"}
-    argv = ("bash", str(script), str(archive), str(folder), str(prefix))
+    argv = ("bash", str(script), str(archive), str(folder), str(prefix), *map(str, more))
     done = subprocess.run(argv, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     return done.stderr
@@ -77,6 +77,40 @@ def test_a_node_without_room_reads_the_shared_one(tmp_path: Path) -> None:
     said = unpack(tmp_path / "none.tar", tmp_path / "node/hpctrain/venv-1", tmp_path)
     assert "was not unpacked" in said
     assert not list((tmp_path / "node/hpctrain").iterdir())
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_copy_that_was_broadcast_is_taken_when_it_is_whole(tmp_path: Path, whole: bool) -> None:
+    for name in ("shared", "broadcast"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin/said").write_text(name.ljust(9))
+        subprocess.run(["tar", "-cf", f"{name}.tar", "-C", name, "."], cwd=tmp_path, check=True)
+    copy, own = tmp_path / "broadcast.tar", tmp_path / "node/hpctrain/venv-1"
+    if not whole:  # as sbcast leaves it on some nodes when it fails
+        os.truncate(copy, 4096)
+    (tmp_path / "node").mkdir()
+    assert unpack(tmp_path / "shared.tar", own, tmp_path, copy) == ""
+    assert (own / "bin/said").read_text().strip() == ("broadcast" if whole else "shared")
+    assert not copy.exists()
+
+
+@pytest.mark.parametrize(("nodes", "spreads"), [(2, False), (64, False), (128, True), (9400, True)])
+def test_it_is_broadcast_where_that_is_predicted_to_be_quicker(
+    shelf: Path, nodes: int, spreads: bool
+) -> None:
+    run = attrs.evolve(asked(shelf, pack=True), resources=Resources(nodes=nodes))
+    many = attrs.evolve(with_disk(), hardware=attrs.evolve(with_disk().hardware, nodes=9999))
+    layer = venv.enter_env(run=run, cluster=many, pins=())
+    (unpacked,) = layer.node
+    assert isinstance(unpacked, Cmd)
+    told = [cmd.argv for cmd in layer.job if isinstance(cmd, Cmd)]
+    if not spreads:
+        assert (told, len(unpacked.argv)) == ([], 5)
+        return
+    ((program, archive, copy),) = told
+    assert program == "hpc_spread"
+    assert (archive, copy) == (unpacked.argv[2], unpacked.argv[5])
+    assert copy.role == packing.NODE  # type: ignore[union-attr]
 
 
 def test_only_training_unpacks(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ ONLY_HERE = {
         "plugins/hpctrain_plugins/checkpoints/hub/": "the same",
     },
     "numpy": {"plugins/hpctrain_plugins/checkpoints/": "the optional extra `convert`"},
+    **{top: {"core/hpctrain/model/sha.py": "hashlib loads OpenSSL"} for top in ("_sha2", "_sha256")},
     "pickle": {"plugins/hpctrain_plugins/checkpoints/unpickle.py": "an allow-list in front of it"},
 }
 NEVER = {"marshal", "shelve", "dill", "torch", "transformers", "trl", "peft"}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hpctrain_job import hub
-from hpctrain_job.partial import NoSpace
 from hpctrain_job.proof import git_name
+from hpctrain_job.room import NoSpace
 from hpctrain_job.web import Failed, Refused
 from tests.job.conftest import QUICK
 from tests.job.server import Server, page, short, status

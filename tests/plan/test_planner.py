@@ -88,6 +88,21 @@ def test_a_site_hook_overrides_a_fact_and_the_user_overrides_both(
     assert len(explain(mine, "NCCL_NET")[0]["lost"]) == 2
 
 
+def test_a_fact_that_the_environment_decides_itself_says_so(
+    run: RunSpec, cluster: Cluster, hooks: Hooks
+) -> None:
+    def because(nodes: int, *unless: str) -> str:
+        rows = tuple(attrs.evolve(row, unless=unless) for row in cluster.network.var)
+        there = attrs.evolve(cluster, network=attrs.evolve(cluster.network, var=rows))
+        asked = attrs.evolve(run, resources=attrs.evolve(run.resources, nodes=nodes))
+        (entry,) = explain(make(asked, there, (), hooks.call), "NCCL_NET")
+        return str(dict(entry["rows"])["because"])
+
+    use = run.environment.use
+    assert because(2, use) == f"the environment technology {use} decides it itself"
+    assert because(1) == "it is for several nodes; this run trains on 1"
+
+
 def test_two_plugins_that_disagree_are_a_conflict(run: RunSpec, cluster: Cluster, hooks: Hooks) -> None:
     for name, value in (("acme", "Socket"), ("bolt", "AWS Libfabric")):
 

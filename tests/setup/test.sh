@@ -9,7 +9,13 @@ fi
 HPCTRAIN_TORCH_PYTHON=$(tests/setup/torch.sh)
 HPCTRAIN_DEEPSPEED_PYTHON=$(tests/setup/torch.sh deepspeed)
 HPCTRAIN_EARLIER_PYTHON=$(tests/setup/torch.sh earlier)
-export HPCTRAIN_TORCH_PYTHON HPCTRAIN_DEEPSPEED_PYTHON HPCTRAIN_EARLIER_PYTHON OMP_NUM_THREADS=1
+HPCTRAIN_AUTOMODEL_PYTHON=$(tests/setup/torch.sh automodel)
+export HPCTRAIN_TORCH_PYTHON HPCTRAIN_DEEPSPEED_PYTHON HPCTRAIN_EARLIER_PYTHON HPCTRAIN_AUTOMODEL_PYTHON
+export OMP_NUM_THREADS=1
+# uv resolves for other architectures; nothing else of .venv is on the path.
+mkdir -p .cache/bin
+ln -sfn "$PWD/.venv/bin/uv" .cache/bin/uv
+export PATH="$PWD/.cache/bin:$PATH"
 if (($#)); then exec .venv/bin/python -m pytest "$@"; fi
 
 # usage: suite NAME [PYTEST ARGUMENTS]

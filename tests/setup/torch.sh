@@ -3,6 +3,7 @@
 # usage: torch.sh            the demo's own environment
 #        torch.sh deepspeed  over it DeepSpeed; nothing without the compiler that it needs when it starts
 #        torch.sh earlier    over it the generation before: transformers 4 with TRL 0.23, and sacrebleu
+#        torch.sh automodel  over it NeMo Automodel, as far as its own validator needs it
 # What lies over it is built once, below .cache, and holds only what differs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,6 +18,9 @@ case ${1:-} in
   earlier)
     first=(transformers==4.57.1 trl==0.23.1 peft==0.17.1 accelerate==1.10.1 datasets==3.6.0)
     then=(sacrebleu==2.6.0) ;;
+  automodel)  # what else it asks for are 2.6 GB of kernels for GPUs
+    first=(attrs)
+    then=(--no-deps nemo-automodel==0.7.0 torchao==0.18.0 torchdata==0.11.0 megatron-fsdp==0.5.0) ;;
   *) echo "torch.sh: there is no $1" >&2; exit 64 ;;
 esac
 over=.cache/torch-$1

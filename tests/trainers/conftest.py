@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ DEMO = ROOT / "plugins/hpctrain_plugins/local/demo"
 TABLE: dict[str, Any] = loads((DEMO / "run.toml").read_text())["train"]["trl"]
 SHAPE: dict[str, Any] = TABLE["config"]
 LIMIT = 300 * PATIENCE
+FORKED = str(Path(__file__).with_name("forked.py"))
 
 
 @attrs.frozen
@@ -112,8 +114,37 @@ def surroundings(folder: Path, extra: Mapping[str, str] | None = None) -> dict[s
 
 
 @pytest.fixture(scope="session")
-def start(torch_python: str) -> Callable[..., subprocess.Popen[str]]:
-    """Start one rank in a folder; `arguments` are flags besides the settings' file."""
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
+    """The socket of an interpreter that has imported the trainer's libraries and starts ranks (forked.py)."""
+    servers: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
+
+    def at(python: str) -> Path:
+        if python not in servers:
+            folder = tmp_path_factory.mktemp("forks")
+            path = folder / "socket"
+            command = [python, FORKED, "serve", str(path)]
+            server = subprocess.Popen(command, env=surroundings(folder), start_new_session=True)
+            servers[python] = server, path
+        server, path = servers[python]
+        end = time.monotonic() + LIMIT
+        while not path.exists():
+            assert server.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        return path
+
+    yield at
+    for server, _ in servers.values():
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+@pytest.fixture(scope="session")
+def start(torch_python: str, forks: Callable[[str], Path]) -> Callable[..., subprocess.Popen[str]]:
+    """Start one rank in a folder; `arguments` are flags besides the settings' file.
+
+    `fresh`: as the job starts it, instead of as a copy of a process that has imported the libraries.
+    """
 
     def started(
         folder: Path,
@@ -121,11 +152,14 @@ def start(torch_python: str) -> Callable[..., subprocess.Popen[str]]:
         *arguments: str,
         env: Mapping[str, str] | None = None,
         python: str = "",
+        fresh: bool = False,
     ) -> subprocess.Popen[str]:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "trl.json").write_text(json.dumps(values))
+        python = python or torch_python
+        how = ["-m", "hpctrain_trl"] if fresh else ["-S", FORKED, str(forks(python))]
         return subprocess.Popen(
-            [python or torch_python, "-m", "hpctrain_trl", "--config", "trl.json", *arguments],
+            [python, *how, "--config", "trl.json", *arguments],
             cwd=folder,
             env=surroundings(folder, env),
             stdout=subprocess.PIPE,
@@ -201,4 +235,4 @@ def learnt(
     train: Callable[..., Trained], settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Trained:
     """The demo, trained once for all tests that need a model."""
-    return train(tmp_path_factory.mktemp("learnt"), settings)
+    return train(tmp_path_factory.mktemp("learnt"), settings, fresh=True)

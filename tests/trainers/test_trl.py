@@ -139,6 +139,15 @@ def test_numbers_of_llama_3_8b() -> None:
     assert any("activations" in said for said in numbers.leaves_out)
 
 
+@pytest.mark.parametrize(
+    ("chosen", "trained"), [(("q_proj", "v_proj"), 6_815_744), (("q_proj", "query"), None), ((), 0)]
+)
+def test_adapters_on_chosen_layers(chosen: tuple[str, ...], trained: int | None) -> None:
+    """PEFT reports 6,815,744 for r = 16 on the queries and values of Llama-3-8B."""
+    numbers = _planned(config=LLAMA, method="lora", lora_target_modules=chosen).numbers
+    assert numbers.trained == trained
+
+
 @pytest.mark.parametrize(("stage", "gb"), [(0, 16), (1, 8 + 1), (2, 4 + 0.5 + 1), (3, 2)])
 def test_zero_divides_memory(stage: int, gb: float) -> None:
     billion = 8_030_261_248 / 1e9

@@ -13,10 +13,14 @@ local function refuse(message)
   return slurm.ERROR
 end
 
+local function counted(text)
+  return tonumber(string.match(given(text) or "", "gpu[^,]*:(%d+)")) or 0
+end
+
+-- --gpus-per-node and --gres, or --gpus of the whole job
 local function gpus_of(job, nodes)
-  local text = given(job.tres_per_node) or given(job.gres) or ""
-  local count = tonumber(string.match(text, "gpu[^,]*:(%d+)")) or 0
-  return count * nodes
+  local each = counted(given(job.tres_per_node) or job.gres)
+  return each > 0 and each * nodes or counted(job.tres_per_job)
 end
 
 local function running(uid, queue)

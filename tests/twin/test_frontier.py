@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
 
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin
+from tests.twin.overlay import ROOT
 from tests.twin.services.inside import ready, shadow
 from tests.twin.user import User
 
@@ -64,6 +66,20 @@ print("NCCL INFO NET/OFI Selected Provider is cxi (found 4 nics)")
 """
 
 
+SPREAD = """\
+#!/bin/bash
+set -euo pipefail
+export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_STEP=train
+. ./slurm_start.sh
+. ./job.sh
+hpc_spread big /mnt/bb/alice/big
+echo "shared $(sha256sum <big | cut -d' ' -f1)"
+srun -N2 --ntasks-per-node=1 bash -c 'sum=$(sha256sum </mnt/bb/alice/big); echo "node $HOSTNAME ${sum%% *}"'
+hpc_spread big /nowhere/big
+echo 'went on'
+"""
+
+
 @pytest.fixture(scope="module")
 def frontier(twin: Start) -> Twin:
     """Frontier with its own index, and uv for alice."""
@@ -111,6 +127,23 @@ def test_a_rank_starts_from_its_node_s_disk(user: User) -> None:
         assert loaded.index("rocm/7.1.1") < loaded.index("rccl-net-plugin/1.0")
     job = user.step(user.status())["job"]
     assert user.twin.sh(f"ls {folder}/logs/look-{job}.o")
+
+
+def test_a_file_is_broadcast_to_every_node_s_disk(user: User) -> None:
+    """Slurm's own sbcast, by the function that job.sh calls for many nodes; a failure ends no job."""
+    twin = user.twin
+    ours = f"{ROOT}/core/hpctrain/render/job.sh {ROOT}/plugins/hpctrain_plugins/schedulers/slurm_start.sh"
+    user.put("spread.sh", SPREAD)
+    twin.sh(f"for f in {ours}; do cp $f {user.folder}; done; head -c 3000000 /dev/urandom >{user.folder}/big")
+    twin.sh(f"chown -R alice {user.folder}")
+    options = f"-A {twin.site.overlay.account} -N2 -t5 --constraint=nvme --wait -o {user.folder}/said"
+    done = twin.run("bash", "-lc", f"sbatch {options} spread.sh", user="alice", cwd=user.folder, timeout=120)
+    said = twin.sh(f"cat {user.folder}/said")
+    assert done.returncode == 0, done.stderr + said
+    (whole,) = re.findall(r"^shared (\w+)$", said, re.M)
+    assert re.findall(r"^node \S+ (\w+)$", said, re.M) == [whole, whole]
+    assert "big was not broadcast; each node reads it from the shared disk" in said
+    assert said.endswith("went on\n")
 
 
 def test_a_module_that_was_renamed_is_named(user: User) -> None:

@@ -88,7 +88,9 @@ def copied(user: User, content: bytes, name: str) -> None:
 def here(text: str, user: User) -> str:
     """Two nodes, the twin's one Python, and of the packages those that its index has."""
     text = text.replace("nodes = 8 ", "nodes = 2 ").replace('time = "24h"', 'time = "10m"')
-    text = re.sub(r"^packages = .*", 'packages = ["twin-pure"]\npython = "3.13"', text, flags=re.M)
+    text = re.sub(
+        r"^packages = \[.*?^\]", 'packages = ["twin-pure"]\npython = "3.13"', text, flags=re.M | re.S
+    )
     text = re.sub(r"^compile = .*", 'compile = ["flash-attn==2.6.3"]', text, flags=re.M)
     build = '\n[environment.uv.builds.flash-attn]\nbuild = ["ninja", "packaging"]\n'
     assets = "".join(f'{name} = {{ path = "{user.folder}/{name}" }}\n' for name in ("tokenizer", "tokens"))

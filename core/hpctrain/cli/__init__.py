@@ -34,6 +34,8 @@ def program() -> NoReturn:
     # What a command makes lives to its end. Searching it for garbage again and again, and taking it to
     # pieces when Python ends, costs a fifth of a plan. A command that goes on for hours is searched too.
     gc.set_threshold(GARBAGE)
+    if sys.path[0] == os.path.dirname(sys.argv[0]):  # noqa: PTH120  (pathlib is not imported for --help)
+        del sys.path[0]  # the folder of programs, where Python would look for each module first
     code = main()
     try:
         sys.stdout.flush()

@@ -59,7 +59,9 @@ def run(argv: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)  # steps that run here must end with us
     try:
-        group = Commands("hpctrain", context_settings={"help_option_names": ["-h", "--help"]})
+        # For an option that nobody uses click would look for a translation in 24 files.
+        helps = ["-h", "--help"] if {"-h", "--help", "help"}.intersection(rest) else []
+        group = Commands("hpctrain", context_settings={"help_option_names": helps})
         code = group.main(rest, prog_name="hpctrain", standalone_mode=False, obj=out)
         sys.stdout.flush()
     except HpctrainError as error:

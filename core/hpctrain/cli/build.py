@@ -15,6 +15,7 @@ from hpctrain.lock import rebuilt
 from hpctrain.plan.goal import BUILD
 from hpctrain.run import start
 from hpctrain.runfile.keys import nearest
+from hpctrain.runfile.stacks import same_name
 from hpctrain.session import Session
 
 
@@ -50,18 +51,13 @@ def _package(session: Session, said: str) -> str:
     """The package as the run knows it; ConfigError with the nearest name."""
     asked = session.run.environment
     named = [p.name for p in (*asked.packages, *asked.compile)]
-    known = {_plain(n): n for n in (*named, *(p.name for p in session.pins if p.kind == "pypi")) if n}
-    if _plain(said) in known:
-        return known[_plain(said)]
-    near = nearest(_plain(said), known)
+    known = {same_name(n): n for n in (*named, *(p.name for p in session.pins if p.kind == "pypi")) if n}
+    if same_name(said) in known:
+        return known[same_name(said)]
+    near = nearest(same_name(said), known)
     raise ConfigError.of(
         "unknown-package",
         f"{session.run.name} has no package {said!r}",
         where="environment.packages",
         hint=f"hpctrain build --rebuild {known[near[0]]}" if near else "",
     )
-
-
-def _plain(name: str) -> str:
-    """Names of packages are compared without case, and `_` and `.` are `-`."""
-    return name.lower().replace("_", "-").replace(".", "-")

@@ -9,6 +9,7 @@ import click
 from hpctrain.cli.opening import one, run_options
 from hpctrain.cli.out import Out
 from hpctrain.run import start
+from hpctrain.session import Session
 
 
 @click.command("eject")
@@ -31,6 +32,18 @@ def command(
         out.document("eject", path=str(target), digest=plan.digest, steps=[s.name for s in plan.steps])
         return 0
     out.warn(plan.problems)
+    for path in _left(session):
+        out.say(f"the scripts read {path}: copy it to the same place on {session.cluster.name}")
     out.lines([str(target / "run.sh")])
     out.next(f"bash {target / 'run.sh'}")
     return 0
+
+
+def _left(session: Session) -> list[Path]:
+    """What the run declares by path and lies here alone, when here is not the cluster."""
+    from hpctrain.run.here import is_here
+
+    if is_here(session.cluster):
+        return []
+    files = session.loaded.files.items()
+    return [place for said, place in files if said not in session.run.texts]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hpctrain.errors import ConfigError
 
 SWITCHES = ("json", "quiet", "verbose", "debug", "ascii", "plain", "yes", "no_input")
 SHORT = {"-q": "quiet", "-v": "verbose", "-y": "yes"}
 
 
-@attrs.define
 class Flags:
     """What the user said about every command's output."""
 
@@ -23,6 +20,9 @@ class Flags:
     yes: bool = False
     no_input: bool = False
     color: bool | None = None
+
+    def __init__(self, **said: bool | None) -> None:
+        vars(self).update(said)
 
 
 def split(argv: list[str]) -> tuple[Flags, list[str]]:

@@ -23,7 +23,7 @@ VALUES = {
     "Around a command": ("model.layer", "Layer EnvVar How At Module Bind File Quote"),
     "Steps": ("model.step", "Step Need Artifact Pin After When Launch Ranks"),
     "Training": ("model.train", "Train Layout Pattern Numbers"),
-    "The run": ("model.run", "RunSpec Code"),
+    "The run": ("model.run", "RunSpec Code Stack"),
     "The cluster": ("model.cluster", "Cluster"),
     "The plan": ("model.plan", "Plan PlannedStep"),
     "Jobs": ("model.job", "JobFiles Job JobState State Allocation Event Rule"),

@@ -9,6 +9,7 @@ import attrs
 
 from hpctrain.defaults import limits, names
 from hpctrain.defaults.pins import repositories, snapshots
+from hpctrain.defaults.sources import RUNFILE
 from hpctrain.errors import Problem
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster
@@ -26,6 +27,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
         *_account(run, cluster),
         *_memory(run, cluster),
         *_moving(plan),
+        *_roles(plan),
         *_unused(plan),
         *_dirty(run),
     ]
@@ -81,6 +83,37 @@ def _moving(plan: Plan) -> Iterator[Problem]:
             hint='hpctrain lock      (an address is pinned by sha256 = "…")',
             fatal=False,
         )
+
+
+def _roles(plan: Plan) -> Iterator[Problem]:
+    """Words that name a storage role which this cluster has not: said before anything is written."""
+    known = {*plan.cluster.storage, RUNFILE}
+    naming: dict[str, list[str]] = {}
+    for planned in plan.steps:
+        step, around = planned.step, planned.around
+        lines = (step.commands, around.job, around.node, around.task, around.wrap)
+        bodies = tuple(file.body for file in (*step.files, *around.files))
+        values = tuple(variable.value for variable in around.env)
+        made = {step.makes.role} if step.makes else set()
+        used = {loc.role for loc in locs_in((*lines, bodies, values))}
+        for role in sorted((made | used) - known):
+            naming.setdefault(role, []).append(planned.name)
+    yield from (_no_role(plan, role, steps) for role, steps in naming.items())
+
+
+def _no_role(plan: Plan, role: str, steps: list[str]) -> Problem:
+    from difflib import get_close_matches
+
+    near = get_close_matches(role, plan.cluster.storage, 1)
+    return Problem(
+        code="role",
+        message=f'{plan.cluster.name} has no storage role "{role}"',
+        notes=(
+            f"steps that name it: {', '.join(steps)}",
+            f"roles: {' '.join(sorted(plan.cluster.storage))}",
+        ),
+        hint=f'Loc("{near[0]}")' if near else "",
+    )
 
 
 def _unused(plan: Plan) -> Iterator[Problem]:

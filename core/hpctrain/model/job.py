@@ -122,6 +122,8 @@ class Allocation:
     """The job's id."""
     nodes: int = 1
     """How many nodes it holds."""
+    cpus: int | None = None
+    """How many cores of each node, where the scheduler says so; of the node with the fewest."""
     left_s: int | None = None
     """How much longer, where the scheduler says so."""
     env: Mapping[str, str] = attrs.field(factory=dict)

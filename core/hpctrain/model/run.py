@@ -65,6 +65,16 @@ class Package:
 
 
 @frozen(kw_only=True)
+class Stack:
+    """Packages that a trainer was seen to work with; its module's `STACKS` maps a month to one."""
+
+    packages: tuple[str, ...]
+    """Requirements that are installed from wheels."""
+    compile: tuple[str, ...] = ()
+    """Requirements that are built on the target, where the run file does not say `compile` itself."""
+
+
+@frozen(kw_only=True)
 class Environment:
     """What the training code is run with. The keys here mean the same for every technology; the
     technology's own keys stand in a table of its name (`[environment.venv]`)."""
@@ -73,6 +83,9 @@ class Environment:
     """The technology: venv, uv, conda, apptainer, edf or ready; empty: the cluster's own."""
     python: str = ""
     """Its Python: "3.11"."""
+    stack: str = ""
+    """The packages that the trainer was seen to work with, by the month: "2026-11". `packages` adds to them,
+    and replaces those of the same name; `compile` replaces what is built."""
     packages: tuple[Package, ...] = ()
     """What is installed, or checked where it is ready."""
     compile: tuple[Package, ...] = ()

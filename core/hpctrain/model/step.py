@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ import attrs
 
 from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import File, Layer
+from hpctrain.model.sha import sha256
 from hpctrain.model.words import Line, Loc, Word
 
 
@@ -73,7 +73,7 @@ class Artifact:
     def key(self) -> str:
         pins = sorted(f"{p.kind}:{p.name}={p.value}" for p in self.pins)
         said = json.dumps([self.name, self.inputs, self.arch, pins], sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:12]
+        return sha256(said.encode()).hexdigest()[:12]
 
     @property
     def filename(self) -> str:

@@ -95,12 +95,19 @@ def _nodes(row: Queue) -> str:
 
 
 def _absent(plan: Plan, row: NetVar) -> Iterator[tuple[str, str]]:
-    train = plan.step_named("train")
-    source = plan.cluster.source_of(row.source)
-    when = {"many": "several nodes", "one": "one node", "all": "every training step"}[row.nodes]
-    here = f"this run trains on {train.step.launch.nodes}" if train else "this run does not train"
-    yield "because", f"it is for {when}; {here}"
+    yield "because", _reason(plan, row)
     yield "value", row.value
     yield "why", row.why
+    source = plan.cluster.source_of(row.source)
     if source is not None:
         yield "fact", f"{source.title}, {source.checked}"
+
+
+def _reason(plan: Plan, row: NetVar) -> str:
+    use = plan.run.environment.use
+    if use in row.unless:
+        return f"the environment technology {use} decides it itself"
+    train = plan.step_named("train")
+    when = {"many": "several nodes", "one": "one node", "all": "every training step"}[row.nodes]
+    here = f"this run trains on {train.step.launch.nodes}" if train else "this run does not train"
+    return f"it is for {when}; {here}"

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan
+from hpctrain.model.sha import sha256
 from hpctrain.model.step import Artifact
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var
 
-EXPLAINS = frozenset({"source", "why", "fact", "first", "lost", "size_gb", "numbers", "account", "checked"})
+EXPLAINS = frozenset(
+    {"source", "why", "fact", "first", "lost", "size_gb", "numbers", "account", "checked", "stack"}
+)
 """Fields that say who, why, for whom or how carefully; two people with the same run have the same digest."""
 
 
@@ -27,11 +28,11 @@ def encode(value: Any, skip: frozenset[str] = frozenset()) -> Any:
         return [encode(item, skip) for item in value]
     if isinstance(value, frozenset):
         return sorted(encode(item, skip) for item in value)
-    if isinstance(value, Mapping):
-        return {str(k): encode(v, skip) for k, v in value.items()}
     if isinstance(value, enum.Enum):
         return value.value
-    return _special(value, skip)
+    if attrs.has(type(value)):
+        return _special(value, skip)
+    return {str(k): encode(v, skip) for k, v in value.items()}
 
 
 def _special(value: Any, skip: frozenset[str]) -> Any:
@@ -63,4 +64,4 @@ def digest(plan: Plan) -> str:
         "steps": encode(plan.steps, EXPLAINS),
     }
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256(text.encode()).hexdigest()

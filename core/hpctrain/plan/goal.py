@@ -13,7 +13,7 @@ from hpctrain.model.run import Asset, Resources, RunSpec
 from hpctrain.model.step import Step
 from hpctrain.model.words import Word
 
-_KEY = re.compile(r'(?:\[resources\]\n)?(\w+) = "?([^" ]*)"?(?: .*)?\Z')
+_KEY = r'(?:\[resources\]\n)?(\w+) = "?([^" ]*)"?(?: .*)?\Z'
 """The hint of a limit, as a run file writes it."""
 
 Assets = Mapping[str, Word]
@@ -52,7 +52,7 @@ class Goal:
         table, _, key = problem.where.partition(".")
         if self.resources is None or table != "resources":
             return problem
-        hint = _KEY.sub(r"--\1 \2", problem.hint)
+        hint = re.sub(_KEY, r"--\1 \2", problem.hint)
         return attrs.evolve(problem, where=f"--{key}", span=None, hint=hint)
 
 

@@ -51,14 +51,22 @@ class Curve:
 def curves(nodes: int, ranks_per_node: int) -> tuple[Curve, Curve, Curve]:
     """The prediction of each way for this many nodes."""
     operations = nodes * (PATHS + 2 * OPENS * ranks_per_node)
-    image = LARGER * IMAGE_GB
-    depth = max(1, math.ceil(math.log(nodes, FANOUT) - 1e-9))
-    sent = depth * min(FANOUT, nodes) * image / WIRE_GBPS  # each level waits for the whole image
+    sent = _broadcast(nodes)
     return (
         Curve(way=SHARED, seconds=IMPORT_S + operations / RATE, operations=operations),
         Curve(way=MOUNTED, seconds=IMPORT_S + nodes * LARGER * READ_GB / TARGET_GBPS, operations=nodes),
         Curve(way=BROADCAST, seconds=IMPORT_S + sent, operations=1),
     )
+
+
+def _broadcast(nodes: int) -> float:
+    depth = max(1, math.ceil(math.log(nodes, FANOUT) - 1e-9))
+    return depth * min(FANOUT, nodes) * LARGER * IMAGE_GB / WIRE_GBPS  # each level waits for the whole image
+
+
+def broadcast_pays(nodes: int) -> bool:
+    """Whether sending one archive from node to node is quicker than all of them reading all of it."""
+    return _broadcast(nodes) < nodes * LARGER * IMAGE_GB / TARGET_GBPS
 
 
 def best(nodes: int, ranks_per_node: int, *, node_disk: bool) -> str:

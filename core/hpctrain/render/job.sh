@@ -69,6 +69,13 @@ hpc_start() {  # the scheduler's starter, again where `hpc_again` says that noth
 
 type hpc_again >/dev/null 2>&1 || hpc_again() { return 1; }
 
+hpc_spread() {  # a file to every node's own disk, where the scheduler can (`hpc_broadcast`); else nodes do without
+  ((HPC_NODES > 1)) || return 0
+  if ! type hpc_broadcast >/dev/null 2>&1 || ! hpc_broadcast "$@"; then
+    echo "hpctrain: $1 was not broadcast; each node reads it from the shared disk" >&2
+  fi
+}
+
 hpc_wait() {
   local code=0
   "$@" &
@@ -104,6 +111,10 @@ hpc_fabric() {  # beside the ranks: which network NCCL took, by rank 0's log; a 
     fi
   } &
   exec {seen}<&-
+}
+
+hpc_link() {  # a log where people look for it; no reason to end a job
+  mkdir -p -- "${2%/*}" && ln -sfn -- "$1" "$2" || echo "hpctrain: no link at $2" >&2
 }
 
 hpc_signal=

@@ -18,7 +18,8 @@ tar -xzf "$archive" -C "$work"
 [[ -x $work/code ]] || { echo "the archive holds no program called code" >&2; exit 2; }
 : >"$said"
 cd -- "$folder"
-VSCODE_CLI_DATA_DIR=$work/data "$work/code" tunnel --accept-server-license-terms --name "$name" \
+export VSCODE_CLI_DATA_DIR=$work/data VSCODE_CLI_USE_FILE_KEYRING=1  # its token in there, in no keyring
+"$work/code" tunnel --accept-server-license-terms --name "$name" \
   </dev/null >>"$said" 2>&1 &
 child=$!
 code=0

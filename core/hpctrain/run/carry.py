@@ -17,10 +17,10 @@ from hpctrain.model.job import Event, State
 from hpctrain.model.step import After
 from hpctrain.render.graph import Graph, Node
 from hpctrain.run import secrets
+from hpctrain.run.clock import now
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.execute import run_step
 from hpctrain.run.kept import differing
-from hpctrain.run.record import now
 from hpctrain.run.submit import Order, Patience, Query, Submit, resume_submission, submit_step
 from hpctrain.run.tools import Tools
 

@@ -57,6 +57,11 @@ def _asset(said: Any) -> Asset:
     return Asset(url=url, sha256=sha256)
 
 
+def tunnel_name(run: str) -> str:
+    """What the program takes for a name: 20 letters, digits and hyphens; any other ends it at once."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", run)[:20].strip("-") or "run"
+
+
 def words(text: str) -> dict[str, str]:
     """What a person needs of what the program said: where to log in, with which code, then the link."""
     found = {"login": CODE.search(text), "code": DEVICE.search(text), "link": LINK.search(text)}

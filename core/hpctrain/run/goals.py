@@ -13,6 +13,7 @@ from hpctrain.model.words import Cmd, Join, Loc, Raw
 from hpctrain.plan import queues
 from hpctrain.plan.goal import EXEC, SHELL, TUNNEL, Assets, Goal
 from hpctrain.render.tree import helper
+from hpctrain.run import editor
 
 TARGET = frozenset({Need.TARGET, Need.GPU})
 EDITOR = "editor"
@@ -80,7 +81,8 @@ def tunnel(resources: Resources, archive: Asset, title: str, below: str = "") ->
     script = File(path="tunnel.sh", body=(helper("tunnel.sh"),))
 
     def own(assets: Assets) -> Step:
-        start = Cmd.of("bash", f"steps/{TUNNEL}/tunnel.sh", assets[EDITOR], title[:20], Loc(FOLDER, below))
+        words = (assets[EDITOR], editor.tunnel_name(title), Loc(FOLDER, below))
+        start = Cmd.of("bash", f"steps/{TUNNEL}/tunnel.sh", *words)
         return Step(name=TUNNEL, commands=(start,), needs=TARGET, inside=True, files=(script,))
 
     return Goal(

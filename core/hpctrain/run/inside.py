@@ -47,6 +47,16 @@ def _small(plan: Plan, mine: Allocation) -> Iterator[Problem]:
             where="resources.nodes",
             hint=f"--set resources.nodes={mine.nodes}",
         )
+    # The scheduler's starter would wait for cores that never come.
+    cores = max((s.step.launch.ranks_per_node * s.step.launch.cpus_per_rank for s in plan.steps), default=1)
+    if mine.cpus is not None and cores > mine.cpus:
+        yield Problem(
+            code="small-allocation",
+            message=f"the run takes {cores} cores of each node, job {mine.job} holds {mine.cpus}",
+            where="resources",
+            notes=(f"{plan.cluster.launch.cpus_per_gpu} cores for each GPU ({plan.cluster.name})",),
+            hint="hold whole nodes, or ask for fewer: --set resources.gpus=1",
+        )
 
 
 def _short(plan: Plan, mine: Allocation) -> Iterator[Problem]:

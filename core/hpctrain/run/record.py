@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,12 @@ from hpctrain import versions
 from hpctrain.errors import ConfigError
 from hpctrain.model.frozen import frozen
 from hpctrain.run import files
+from hpctrain.run.clock import now
 
 Entry = dict[str, Any]
 
 OWN = ("v", "time", "event")
 """The fields that every event has."""
-
-
-def now() -> str:
-    """This moment in UTC as RFC 3339, to the millisecond."""
-    moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-    return moment.replace("+00:00", "Z")
 
 
 @frozen

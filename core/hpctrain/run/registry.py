@@ -11,8 +11,9 @@ from pathlib import Path
 
 from hpctrain.model.frozen import frozen
 from hpctrain.run import files
+from hpctrain.run.clock import now
 from hpctrain.run.directory import RunDirectory
-from hpctrain.run.record import dump, now, read_lines
+from hpctrain.run.record import dump, read_lines
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:

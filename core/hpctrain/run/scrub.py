@@ -18,7 +18,7 @@ def scrub(text: str, values: Iterable[str] = ()) -> str:
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= SHORTEST:
             text = text.replace(value, HIDDEN)
-    return SHAPES.sub(_hide, text)
+    return re.sub(SHAPES, _hide, text)
 
 
 def _hide(match: re.Match[str]) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from hpctrain.model.job import JobState
 from hpctrain.model.plan import Binding, Plan, Survey
 from hpctrain.model.words import Loc
+from hpctrain.run.clock import now
 from hpctrain.run.here import is_here
-from hpctrain.run.record import now
 
 
 def survey(

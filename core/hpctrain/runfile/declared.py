@@ -12,7 +12,6 @@ from hpctrain.model.run import Asset, Environment, Package, RunSpec
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as
 from hpctrain.runfile.keys import Keys
 from hpctrain.runfile.text import MAX_BYTES
-from hpctrain_job.tree import digest
 
 Base = Callable[[Keys], Path]
 """The folder from which a relative path at this key counts."""
@@ -30,6 +29,8 @@ class Reader:
 
     def hash(self, said: str, path: Keys) -> str:
         """The content's hash, "" with a fault where it cannot be read."""
+        from hpctrain_job.tree import digest
+
         file = self.base(path) / Path(said).expanduser()
         try:
             found = digest(file)

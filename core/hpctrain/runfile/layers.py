@@ -89,6 +89,15 @@ class Merged:
             return found
         return (*found, Problem(code="too-many", message=f"{rest:,} more like the {MOST} above"))
 
+    def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """Each problem whose `where` is a key that a layer said, with its place in that layer's file."""
+        return tuple(map(self._located, problems))
+
+    def _located(self, problem: Problem) -> Problem:
+        path = tuple(problem.where.split("."))
+        tier = self.owners.get(path) if problem.span is None and problem.where else None
+        return problem if tier is None else attrs.evolve(problem, span=tier.span(path))
+
     def origins(self) -> dict[Keys, Origin]:
         """Every leaf's origin."""
         return {path: tier.origin(path) for path, tier in self.owners.items()}

@@ -11,7 +11,7 @@ import attrs
 
 from hpctrain.errors import ConfigError, Problem
 from hpctrain.model.frozen import frozen
-from hpctrain.model.run import Origin, RunSpec
+from hpctrain.model.run import Origin, RunSpec, Stack
 from hpctrain.runfile.chosen import imply, neutral, technologies, unused
 from hpctrain.runfile.declared import declare
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as, unknown_key
@@ -23,6 +23,9 @@ from hpctrain.runfile.strict import Strict, fields_of, known_as
 
 Options = Mapping[tuple[str, str], type]
 """("environment", "conda") -> the technology's Options class."""
+
+Stacks = Mapping[str, Stack]
+"""A trainer module's `STACKS`: "2026-11" -> packages that work together."""
 
 
 @frozen(kw_only=True)
@@ -54,11 +57,13 @@ def structure_run(
     *,
     options: Options | None = None,
     known: Mapping[str, Collection[str]] | None = None,
+    stacks: Stacks | None = None,
 ) -> Loaded:
     """The run of these layers, or ConfigError with every problem.
 
     `options` are the classes of the technologies in use; `known` the names that are installed,
-    whose tables are legal though unused: that is how one file carries all clusters.
+    whose tables are legal though unused: that is how one file carries all clusters. `stacks` are those
+    of the trainer in use.
     """
     below = tuple(below)
     merged = merged_run(raw, below)
@@ -79,6 +84,10 @@ def structure_run(
         train=attrs.evolve(run.train, options=answers.get("train")),
     )
     try:
+        if run.environment.stack:
+            from hpctrain.runfile.stacks import with_stack  # most runs name their packages
+
+            run = with_stack(run, stacks or {}, builds="compile" not in merged.data["environment"])
         run, inputs = declare(run, lambda path: _base(merged, raw, path))
     except Mismatch as error:
         raise ConfigError(*merged.problems(error.faults, files)) from None

@@ -14,9 +14,7 @@ from hpctrain.runfile.faults import wrong_type, wrong_value
 from hpctrain.runfile.keys import nearest
 
 _SECONDS = {"w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
-_WORDED = re.compile(
-    r"(\d{1,6}(?:\.\d+)?)\s*(w|d|h|m|s)(?:eeks?|ays?|ours?|rs?|inutes?|ins?|econds?|ecs?)?(?![a-z])"
-)
+_WORDED = r"(\d{1,6}(?:\.\d+)?)\s*(w|d|h|m|s)(?:eeks?|ays?|ours?|rs?|inutes?|ins?|econds?|ecs?)?(?![a-z])"
 _TRUTH = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 
 
@@ -76,8 +74,8 @@ def structure_duration(value: Any, _: object) -> Duration:
 def _duration(text: str) -> str:
     """What `1 hour` or `1.5h` is here; empty when it is nothing of the kind."""
     lower = text.strip().lower()
-    parts = _WORDED.findall(lower)
-    if not parts or _WORDED.sub("", lower).replace("and", "").strip(" ,"):
+    parts = re.findall(_WORDED, lower)
+    if not parts or re.sub(_WORDED, "", lower).replace("and", "").strip(" ,"):
         return ""
     seconds = round(sum(float(number) * _SECONDS[unit] for number, unit in parts))
     return f'"{Duration(seconds).short}"' if seconds > 0 else ""

@@ -12,9 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from hpctrain.errors import ConfigError, Problem, Span
+from hpctrain.model.frozen import frozen
 from hpctrain.runfile.keys import Keys, dotted, named
 from hpctrain.runfile.toml import loads
 
@@ -28,7 +27,7 @@ MAX_DEPTH = 40
 MOST = 100
 """Nobody reads more problems than this at once, and each costs a search for its place."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 _BOMS = {
     codecs.BOM_UTF8: "UTF-8 with a byte order mark",
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -36,7 +35,7 @@ _BOMS = {
 }
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Document:
     """A TOML file as text and as data; its places are looked up when somebody asks."""
 
@@ -111,21 +110,25 @@ def odd_values(data: object, shown: str) -> Iterator[tuple[Keys, str, str, bool]
             raise _deep(shown)
         if isinstance(value, dict):
             for key in value:
-                if _CONTROL.search(key):
+                if _is_odd(key):
                     name = json.dumps(key)
                     yield (*path, key), "control-character", f"{name} holds {_char(key)}", True
             todo += [((*path, key), inner) for key, inner in reversed(value.items())]
         elif isinstance(value, list):
             todo += reversed([((*path, number), inner) for number, inner in enumerate(value)])
-        elif isinstance(value, str) and _CONTROL.search(value):
+        elif isinstance(value, str) and _is_odd(value):
             yield path, "control-character", f"{named(path)} holds {_char(value)}", False
         elif type(value) is int and not -(1 << 63) <= value < 1 << 63:
             size = f"a whole number of {value.bit_length()} bits; 64 are the most"
             yield path, "number-range", f"{named(path)} is {size}", False
 
 
+def _is_odd(text: str) -> bool:
+    return not text.isprintable() and re.search(_CONTROL, text) is not None  # a right file compiles nothing
+
+
 def _char(text: str) -> str:
-    match = _CONTROL.search(text)
+    match = re.search(_CONTROL, text)
     code = ord(match.group()) if match else 0
     names = {0: "the NUL character", 9: "a tab", 10: "a newline"}
     return names.get(code, f"the control character U+{code:04X}")

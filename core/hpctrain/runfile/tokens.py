@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from hpctrain.runfile.faults import Fault
 
-SHAPES = re.compile(
-    r"""
+SHAPES = r"""(?x)
     \bhf_[A-Za-z0-9]{16,}
     | \bgh[pousr]_[A-Za-z0-9]{16,} | \bgithub_pat_\w{16,} | \bglpat-[\w-]{16,}
     | \bsk-[\w-]{20,}
@@ -18,19 +17,17 @@ SHAPES = re.compile(
     | (?i:(?<=bearer\s)[\w.~+/-]{8,}=*)
     | (?i:(?:wandb|api[_-]?key|token|secret|passw(?:or)?d)\w*["']?\s*[=:]\s*["']?)
       (?P<named>[0-9a-f]{40})\b
-    """,
-    re.VERBOSE,
-)
+    """
 """Shapes that everybody knows; of a match with the group `named` only that is the token."""
 
-_NAMED = re.compile(r"(?:TOKEN|API_KEY|SECRET|PASSWORD)\Z", re.IGNORECASE)
+_NAMED = r"(?i:TOKEN|API_KEY|SECRET|PASSWORD)\Z"
 _KNOWN = (("wandb", "wandb"), ("hf_", "huggingface"), ("hugging", "huggingface"))
 
 
 def check_no_tokens(env: Mapping[str, str]) -> Iterator[Fault]:
     """Variables that hold a token: a run file is shared, copied into runs and shown in plans."""
     for key, value in env.items():
-        if value and (_NAMED.search(key) or SHAPES.search(f"{key}={value}")):
+        if value and (re.search(_NAMED, key) or re.search(SHAPES, f"{key}={value}")):
             yield Fault(
                 code="secret-in-env",
                 message=f"{key} holds a token; a run file names tokens and never holds them",

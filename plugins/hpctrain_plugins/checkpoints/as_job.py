@@ -1,13 +1,15 @@
-"""`convert --job`: the same command line, as the one step of a run that the cluster's scheduler starts."""
+"""A command line of ours as steps of a run that the cluster's scheduler starts: `convert --job`."""
 
 from __future__ import annotations
 
 import platform
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from hpctrain.cli.doing import Doing
 from hpctrain.cli.out import Out
@@ -22,48 +24,81 @@ from hpctrain.render.shell import plain
 from hpctrain.run import start
 from hpctrain.session import Session
 
-STEP = "convert"
+CONVERT = "convert"
 _MINUTES = 60
 _RUN = """\
-# Written by `hpctrain convert --job`.
-name = "convert"
+# Written by `hpctrain {name} --job`.
+name = "{name}"
+secrets = {secrets}
 [environment]
 use = ""
 [train]
 use = ""
-[assets.convert]
-command = ["hpctrain", "convert"]
+"""
+_STEP = """\
+[assets.{step}]
+command = ["hpctrain", "{name}"]
 """
 _NAMES = {"source_format": "--from"}
 
 
+@attrs.frozen(kw_only=True)
+class Where:
+    """The cluster, this computer's unless named, and what its jobs are charged to."""
+
+    on: str | None = None
+    account: str | None = None
+
+
+def conversion(
+    source: Path, target: str, place: Path, options: Mapping[str, Any], name: str = CONVERT
+) -> Step:
+    """One step in the scheduler's hands; the job checks everything once more when it starts."""
+    argv = (str(source.absolute()), "--to", target, "--out", str(place.absolute()), *words(options))
+    return Step(
+        name=name,
+        commands=(Cmd((*program(), "convert", *argv)),),
+        # No GPU is used; but only a place that trains is surely not the login node.
+        needs=frozenset({Need.TARGET, Need.GPU}),
+        launch=Launch(cpus_per_rank=int(options.get("threads", 1))),
+        minutes=_MINUTES,
+    )
+
+
+def program() -> tuple[str, ...]:
+    """This installation, as a step starts it."""
+    return (sys.executable, "-m", "hpctrain")
+
+
 def submit(
-    out: Out, source: Path, target: str, place: Path, options: Mapping[str, Any], on: str | None
+    out: Out, steps: Sequence[Step], where: Where, name: str = CONVERT, secrets: Sequence[str] = ()
 ) -> None:
-    """Submit it and say which run it is; the job checks everything once more when it starts."""
-    program = (sys.executable, "-m", "hpctrain", "convert", str(source.absolute()))
-    argv = (*program, "--to", target, "--out", str(place.absolute()), *words(options))
+    """Submit them as one run and say which it is."""
     with tempfile.TemporaryDirectory() as folder:
-        session = opened(Path(folder), argv, int(options.get("threads", 1)), on)
+        session = opened(Path(folder), steps, where, name, secrets)
         _same_kind(session)
         tools = start.tools_for(session)
         start.judge(session, tools)  # what it warns of is pins, and nothing here moves
-        with Doing(out, 1) as doing:
+        with Doing(out, len(steps)) as doing:
             run, outcome = start.submit(session, tools, doing.tell)
     report(out, run, outcome)
 
 
-def opened(folder: Path, argv: tuple[str, ...], threads: int, on: str | None) -> Session:
-    """A run whose only step starts `argv`; its file is written to `folder`."""
-    file = folder / "convert.toml"
-    file.write_text(_RUN, encoding="utf-8")
-    return Session(file, on=on, extra=(_Conversion(argv, threads),))
+def opened(
+    folder: Path, steps: Sequence[Step], where: Where, name: str = CONVERT, secrets: Sequence[str] = ()
+) -> Session:
+    """A run of these steps alone; its file is written to `folder`."""
+    file = folder / f"{name}.toml"
+    text = _RUN.format(name=name, secrets=list(secrets))
+    file.write_text(text + "".join(_STEP.format(step=s.name, name=name) for s in steps), encoding="utf-8")
+    given = _Given({step.name: step for step in steps})
+    return Session(file, on=where.on, account=where.account, extra=(given,))
 
 
-def among_checkpoints(name: str, on: str | None) -> Path:
+def among_checkpoints(name: str, where: Where) -> Path:
     """A folder under the role `checkpoints` of this computer's cluster, where its trainers look."""
     with tempfile.TemporaryDirectory() as folder:
-        return Path(plain(Loc("checkpoints", name), opened(Path(folder), (), 1, on).binding))
+        return Path(plain(Loc("checkpoints", name), opened(Path(folder), (), where).binding))
 
 
 def words(options: Mapping[str, Any]) -> list[str]:
@@ -91,22 +126,13 @@ def _same_kind(session: Session) -> None:
         )
 
 
-class _Conversion:
-    """The hooks of this one run."""
+class _Given:
+    """The hooks of this one run: its assets are the steps of their names, beside each other."""
 
-    def __init__(self, argv: tuple[str, ...], threads: int) -> None:
-        self._argv, self._threads = argv, threads
+    def __init__(self, steps: Mapping[str, Step]) -> None:
+        self._steps = steps
 
     @hookimpl
     def prepare_data(self, name: str, asset: Asset) -> list[Step]:
-        """One step in the scheduler's hands."""
-        return [
-            Step(
-                name=STEP,
-                commands=(Cmd(self._argv),),
-                # No GPU is used; but only a place that trains is surely not the login node.
-                needs=frozenset({Need.TARGET, Need.GPU}),
-                launch=Launch(cpus_per_rank=self._threads),
-                minutes=_MINUTES,
-            )
-        ]
+        """The step of that name."""
+        return [self._steps[name]]

@@ -60,6 +60,7 @@ class Convert(click.Command):
 @click.option("--threads", type=AT_LEAST_ONE, default=2, show_default=True, help="that copy")
 @click.option("--job", is_flag=True, help="let the cluster's scheduler do it")
 @click.option("--on", metavar="CLUSTER", help="of --job and -o: not this computer's")
+@click.option("--account", metavar="NAME", help="of --job: what it is charged to")
 @click.pass_obj
 def command(
     out: Out,
@@ -70,6 +71,7 @@ def command(
     revision: str,
     job: bool,
     on: str | None,
+    account: str | None,
     **options: Any,
 ) -> int:
     """Convert SOURCE, a folder, or the newest complete checkpoint of a RUN, to another format.
@@ -85,7 +87,9 @@ def command(
         from hpctrain_plugins.checkpoints.publishing import check_free
 
         check_free(place)
-        as_job.submit(out, found.path, target, place, given, on)
+        as_job.submit(
+            out, [as_job.conversion(found.path, target, place, given)], as_job.Where(on=on, account=account)
+        )
         return 0
     try:
         return _carried_out(out, found, target, place, wanted)
@@ -109,9 +113,9 @@ def _place(folder: Path | None, found: Source, target: str, options: ConvertOpti
     if options.dry_run:
         return Path(f"{found.path.name}-{target}")
     if found.model:
-        from hpctrain_plugins.checkpoints.as_job import among_checkpoints
+        from hpctrain_plugins.checkpoints.as_job import Where, among_checkpoints
 
-        return among_checkpoints(found.model.rpartition("/")[2], on)
+        return among_checkpoints(found.model.rpartition("/")[2], Where(on=on))
     raise ConfigError.of(
         "usage", "a new folder is needed for what is written", hint=f"-o {found.path.name}-{target}"
     )

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.publishing import check_free, private_folder, publish
 from hpctrain_plugins.checkpoints.reading import Ledger
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Model
+from hpctrain_plugins.checkpoints.writeback import Writeback
 
 RECORD = "conversion.json"
 
@@ -95,11 +97,12 @@ def _write(
     report: Report,
 ) -> Report:
     ledger = Ledger(model.crcs)
-    copy = Copy(folder, layout.files, progress)
-    copy.allocate()
     replicas = [Pair(a, b, "ranks that must hold the same") for a, b in model.replicas]
-    run(compare(replicas), ledger, options.threads)
-    run(copy.tasks(), ledger, options.threads)
+    with Writeback() if options.fsync else nullcontext() as writeback:
+        copy = Copy(folder, layout.files, progress, writeback)
+        copy.allocate()
+        run(compare(replicas), ledger, options.threads)
+        run(copy.tasks(), ledger, options.threads)
     checked = ledger.check()
     copy.seal()
     for name, path in layout.copies.items():

@@ -13,6 +13,9 @@ _POLY = 0xEDB88320
 _FAR, _NEAR = 91639, 49961
 """The polynomial divides x^91639 + x^(91639 - 49961) + 1, and so the same trinomial of bytes."""
 
+_ROOM = 6 * _NEAR
+"""Sums that are kept before the last ones move to the front: few enough for the second-level cache."""
+
 _SHORT = 4 * _FAR
 _own = threading.local()
 
@@ -26,25 +29,29 @@ def checksum(data: memoryview) -> int:
     end = len(data) - _FAR
     if end < _SHORT:
         return zlib.crc32(data)
-    given, sums = np.frombuffer(data, np.uint8), _sums(len(data))
-    sums[:_NEAR] = given[:_NEAR]
-    sums[:4] ^= 0xFF  # what the register starts with
-    for at in range(_NEAR, end, _NEAR):
-        stop, far = min(at + _NEAR, end), max(at, _FAR)
-        np.bitwise_xor(given[at:stop], sums[at - _NEAR : stop - _NEAR], out=sums[at:stop])
-        if far < stop:
-            sums[far:stop] ^= sums[far - _FAR : stop - _FAR]
-    left = sums[end : len(data)]
-    np.bitwise_xor(given[end:], sums[end - _FAR : end], out=left)
-    left[:_NEAR] ^= sums[end - _NEAR : end]
+    given, sums = np.frombuffer(data, np.uint8), _sums()
+    sums[:_FAR] = 0
+    sums[:4] = 0xFF  # what the register starts with
+    here = _FAR
+    for at in range(0, end, _NEAR):
+        size = min(_NEAR, end - at)
+        if here + size > len(sums):
+            sums[:_FAR] = sums[here - _FAR : here]
+            here = _FAR
+        new = sums[here : here + size]
+        np.bitwise_xor(given[at : at + size], sums[here - _NEAR : here - _NEAR + size], out=new)
+        new ^= sums[here - _FAR : here - _FAR + size]
+        here += size
+    left = given[end:] ^ sums[here - _FAR : here]
+    left[:_NEAR] ^= sums[here - _NEAR : here]
     return zlib.crc32(left.data, 0xFFFFFFFF)
 
 
-def _sums(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """Room for `size` sums, the same for every call of a thread."""
+def _sums() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Room for the latest sums, the same for every call of a thread."""
     held: np.ndarray[tuple[int], np.dtype[np.uint8]] | None = getattr(_own, "sums", None)
-    if held is None or held.size < size:
-        held = _own.sums = np.empty(size, np.uint8)
+    if held is None:
+        held = _own.sums = np.empty(_FAR + _ROOM, np.uint8)
     return held
 
 

@@ -19,6 +19,11 @@ from hpctrain_plugins.checkpoints.crc import checksum, combine
 from hpctrain_plugins.checkpoints.layout import OutFile
 from hpctrain_plugins.checkpoints.reading import Ledger, OpenFiles, Reader
 from hpctrain_plugins.checkpoints.tensors import Tensor
+from hpctrain_plugins.checkpoints.writeback import Writeback
+
+_BLOCK = 1 << 19
+"""Bytes written at once: for larger pieces the kernel looks for memory in pieces as large, which costs
+more than the calls that it saves."""
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with bytes done, bytes in all, and the file being written."""
@@ -84,10 +89,17 @@ def run(tasks: Iterator[Task], ledger: Ledger, threads: int) -> None:
 class Copy:
     """Writes files into `root` and knows the checksum of every part afterwards."""
 
-    def __init__(self, root: Path, files: Sequence[OutFile], progress: Progress | None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        files: Sequence[OutFile],
+        progress: Progress | None,
+        writeback: Writeback | None = None,
+    ) -> None:
         self._root = root
         self._files = files
         self._progress = progress
+        self._writeback = writeback
         self._lock = threading.Lock()
         # One writer to a file at a time: in the kernel a second one would spin for the file's lock.
         self._writing = {root / f.name: threading.Lock() for f in files}
@@ -120,6 +132,8 @@ class Copy:
             with self._lock:
                 self._crcs[key].append((chunk.target_start, len(data), crc))
                 self._done += len(data)
+                if self._writeback:
+                    self._writeback.note(path, len(data))
                 if self._progress:
                     self._progress(self._done, self._total, str(path.relative_to(self._root)))
 
@@ -188,4 +202,4 @@ def _reserve(fd: int, size: int) -> None:
 def _write(fd: int, offset: int, data: memoryview) -> None:
     done = 0
     while done < len(data):
-        done += os.pwrite(fd, data[done:], offset + done)
+        done += os.pwrite(fd, data[done : done + _BLOCK], offset + done)

@@ -19,24 +19,29 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def private_folder(out: Path) -> Iterator[Path]:
     """A folder beside `out` under a name nobody looks for; gone when the work fails."""
     check_free(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
     folder = out.parent / f".{out.name}.{secrets.token_hex(4)}.partial"
-    folder.mkdir()
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
         yield folder
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        if error.errno in _FULL:
-            raise ConfigError.of(
-                "disk-full",
-                f"no room is left below {out.parent}; nothing was kept",
-                where=str(out),
-                hint="free some space, or give --out on another file system",
-            ) from error
-        raise
+        raise _refused(out, error) from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _refused(out: Path, error: OSError) -> ConfigError:
+    if error.errno in _FULL:
+        return ConfigError.of(
+            "disk-full",
+            f"no room is left below {out.parent}; nothing was kept",
+            where=str(out),
+            hint="free some space, or give --out on another file system",
+        )
+    said = f"{error.filename or out.parent}: {error.strerror}; nothing was kept"
+    return ConfigError.of("file", said, where=str(out))
 
 
 def check_free(out: Path) -> None:

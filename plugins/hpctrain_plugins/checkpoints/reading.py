@@ -16,8 +16,8 @@ from hpctrain_plugins.checkpoints.bands import Band, Bands, Strip
 from hpctrain_plugins.checkpoints.casts import Array
 from hpctrain_plugins.checkpoints.crc import checksum, combine
 
-CHUNK = 2 << 20
-"""Bytes of the source per step; a thread holds four times that."""
+CHUNK = 1 << 20
+"""Bytes of the source per step, which stay in a second-level cache; a thread holds four times that."""
 
 _WIDE = 1 << 14
 """A row that is worth a read of its own when what lies between is not wanted."""

@@ -41,7 +41,7 @@ def read_header(path: Path) -> Header:
         tensors = {name: _tensor(name, entry, path, 8 + length) for name, entry in said.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(path, f"has a header that cannot be read ({error})") from error
-    end = 8 + length + sum(t.nbytes for t in tensors.values())
+    end = _without_gaps(path, tensors, 8 + length)
     if end != size:
         raise _broken(path, f"has {size} bytes where its header says {end}")
     return Header(tensors, metadata)
@@ -59,6 +59,16 @@ def _tensor(name: str, entry: Mapping[str, Any], path: Path, data: int) -> Tenso
         said = f"{name} in {path} has {high - low} bytes where its shape needs {tensor.nbytes}"
         raise IntegrityError.of("checkpoint-shape", said, where=name)
     return tensor
+
+
+def _without_gaps(path: Path, tensors: Mapping[str, Tensor], at: int) -> int:
+    """Where the last tensor ends; each must begin where the one before it ends."""
+    rows = [(t.bands[0].strips[0].offset, t) for t in tensors.values() if t.bands]
+    for start, tensor in sorted(rows, key=lambda row: row[0]):
+        if start != at:
+            raise _broken(path, f"has a gap or an overlap in front of {tensor.name}")
+        at += tensor.nbytes
+    return at
 
 
 def _broken(path: Path, what: str) -> Exception:

@@ -54,6 +54,10 @@ class Marker:
 
     name: str
 
+    def __setstate__(self, state: Any) -> None:
+        """All files share it, so none may make it mean another type."""
+        raise pickle.UnpicklingError(f"the type {self.name} is given a state")
+
 
 @attrs.frozen
 class StorageRef:

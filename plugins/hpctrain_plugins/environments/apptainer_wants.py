@@ -6,10 +6,11 @@ import attrs
 
 from hpctrain.defaults import names
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Package, RunSpec
 from hpctrain.model.step import Artifact, Pin
 from hpctrain.model.words import Word
-from hpctrain_plugins.environments import image, image_pins, options
+from hpctrain_plugins.environments import image, image_known, options
 from hpctrain_plugins.environments import wants as wanting
 from hpctrain_plugins.environments.apptainer import Options
 from hpctrain_plugins.environments.image import Image
@@ -21,7 +22,7 @@ INSIDE = "/user-software"
 ENV, IMAGES = "env", "images"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Asked:
     """The image, the packages, and what is known of both."""
 
@@ -109,7 +110,7 @@ def read(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Asked:
         pins=pins,
         arch=names.arch(pins, cluster),
         oci=image.oci(pins, cluster),
-        has=image_pins.has(run, own.has, stands_on, "environment.apptainer.has"),
+        has=image_known.has(run, own.has, stands_on, "environment.apptainer.has"),
     )
 
 

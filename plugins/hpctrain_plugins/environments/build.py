@@ -6,27 +6,30 @@ Where one place has network and target and nothing is compiled: `env` alone. Els
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from hpctrain.defaults import names
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import File, Layer
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import After, Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Join, Loc, Var
-from hpctrain_plugins.environments import house, lists, packed, prefix, verified, wants
-from hpctrain_plugins.environments.compiled import Maker
+from hpctrain_plugins.environments import house, lists, pip_env, prefix, verified, wants
 from hpctrain_plugins.environments.options import deciding
 from hpctrain_plugins.environments.wants import Wants, normal
 from hpctrain_plugins.environments.ways import Way
+
+if TYPE_CHECKING:
+    from hpctrain_plugins.environments.compiled import Maker
 
 WORK = Var("WORK")
 BOTH = frozenset({Need.NETWORK, Need.TARGET})
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Building:
     """One environment: what is wanted, how, from which pins, where."""
 
@@ -37,7 +40,9 @@ class Building:
 
     @property
     def maker(self) -> Maker:
-        """Who compiles."""
+        """Who compiles; loaded where something is."""
+        from hpctrain_plugins.environments.compiled import Maker
+
         return Maker(wants=self.wants, way=self.way, pins=self.pins, cluster=self.cluster)
 
     @property
@@ -64,7 +69,7 @@ class Building:
         wheels = house.wheels(self.wants, self.way, self.pins, self.arch)
         code = house.code(self.wants, self.pins)
         fetched = (wheels, attrs.evolve(code, after=(After("wheels"),))) if code else (wheels,)
-        compiled = self.maker.steps()
+        compiled = self.maker.steps() if self.wants.compile else ()
         before = tuple(After(s.name) for s in (*fetched, *compiled))
         assert wheels.makes is not None
         env = attrs.evolve(self._env(frozenset({Need.TARGET}), wheels.makes.loc), after=before)
@@ -97,12 +102,16 @@ class Building:
         layer = prefix.layer(made.loc)
         if not self.wants.packed:
             return layer
-        own = packed.layer(made)
+        from hpctrain_plugins.environments import packed
+
+        own = packed.layer(made, spread=self.wants.spread)
         return attrs.evolve(own, env=(*layer.env, *own.env))
 
     def _packed(self) -> tuple[Step, ...]:
         if not self.wants.packed:
             return ()
+        from hpctrain_plugins.environments import packed
+
         packed.check(self.cluster)
         return (packed.step(self.artifact()),)
 
@@ -123,7 +132,7 @@ class Building:
             makes=self.artifact(),
             minutes=60,
             files=(*lists.files(found), *self._tools()),
-            layer=house.quiet(),
+            layer=pip_env.layer(),
         )
 
     def _tools(self) -> tuple[File, ...]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hpctrain.defaults import names
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import EnvVar, How, Layer
 from hpctrain.model.step import After, Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word, template, words_in
 from hpctrain_job.offline import NOWHERE
-from hpctrain_plugins.environments import house, lists
+from hpctrain_plugins.environments import house, lists, pip_env
 from hpctrain_plugins.environments.wants import Source, Wants, name_of, normal, step_file, version
 from hpctrain_plugins.environments.ways import Way
 
@@ -23,7 +22,7 @@ NEEDS = "build"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Maker:
     """What every compile step of an environment shares."""
 
@@ -147,7 +146,7 @@ class Maker:
         proxies = (n for name in PROXIES for n in (name, name.upper()))
         return Layer(
             env=(
-                *house.quiet().env,
+                *pip_env.layer().env,
                 EnvVar(name="PIP_NO_INDEX", value="1", why="a compile step has no network"),
                 *(EnvVar(name=name, value=f"http://{NOWHERE}:9", why=dead) for name in proxies),
                 EnvVar(name="no_proxy", how=How.UNSET, why=dead),

@@ -14,6 +14,7 @@ import attrs
 from hpctrain.errors import ConfigError, Problem
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import EnvVar, How, Layer
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
@@ -33,7 +34,7 @@ SCRIPTS = Raw(
 """Written for `conda activate`, whose scripts read variables that nobody set."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Options(options.Options):
     """A prefix that conda makes and pip fills; besides these keys it has those of `[environment.venv]`."""
 

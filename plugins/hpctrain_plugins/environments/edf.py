@@ -14,6 +14,7 @@ import attrs
 from hpctrain.errors import Problem
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.job import Rule
 from hpctrain.model.layer import Bind, Layer
 from hpctrain.model.plan import Plan
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 HPCTRAIN_API = 1
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Options:
     """An image for CSCS's Container Engine: built from a base and your packages, or one that is there."""
 

@@ -9,10 +9,11 @@ import attrs
 from hpctrain.defaults import names
 from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Package, RunSpec
 from hpctrain.model.step import Artifact, Pin
 from hpctrain.model.words import Word
-from hpctrain_plugins.environments import containerfile, image, image_pins, lists
+from hpctrain_plugins.environments import containerfile, image, image_known, lists
 from hpctrain_plugins.environments import wants as wanting
 from hpctrain_plugins.environments.containerfile import HAS
 from hpctrain_plugins.environments.edf import Options
@@ -25,7 +26,7 @@ WHERE = "environment.edf"
 ROLE = "images"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Recipe:
     """All that decides what is built: its Containerfile, the lists beside it, and your own code."""
 
@@ -34,7 +35,7 @@ class Recipe:
     own: tuple[Package, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Asked:
     """The base, the packages, and what is known of both."""
 
@@ -93,7 +94,7 @@ class Asked:
             return Recipe(text=self.own_text, files={}, own=())
         found = {name: lines for name, lines in lists.of(self.wants, self.pypi).items() if lines}
         if self.has is not None and self.adds:
-            found = {HAS: image_pins.listed(self.has), **found}
+            found = {HAS: image_known.listed(self.has), **found}
         text = containerfile.text(
             self.wants,
             self.base.plain,
@@ -171,7 +172,7 @@ def read(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Asked:
         pins=pins,
         arch=names.arch(pins, cluster),
         base=base,
-        has=image_pins.has(run, options.has, base, f"{WHERE}.has") if base else None,
+        has=image_known.has(run, options.has, base, f"{WHERE}.has") if base else None,
         own_text=run.texts.get(options.containerfile, "") if options.containerfile else "",
     )
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hpctrain.errors import ConfigError
 from hpctrain.model.frozen import frozen
+from hpctrain.model.run import RunSpec
+from hpctrain_plugins.environments.image import Image
 
 
 @frozen(kw_only=True)
@@ -35,6 +38,26 @@ KNOWN: Mapping[str, Has] = {
         source="NVIDIA's release notes 25.06; digest and version as two public build files record them",
     ),
 }
+
+
+def has(run: RunSpec, file: str, stands_on: Image, where: str) -> Has | None:
+    """What the image is known to have: the user's list of it, else what is known of its digest."""
+    if not file:
+        return find(stands_on.digest, stands_on.text)
+    try:
+        return read(run.texts.get(file, ""))
+    except ValueError as error:
+        raise ConfigError.of(
+            "image-list",
+            f"{file}: {error}",
+            where=where,
+            hint="the file that the step inspect made, as it is",
+        ) from None
+
+
+def listed(has: Has) -> tuple[str, ...]:
+    """The same as lines of requirements, for pip to prove in the image."""
+    return tuple(f"{name}=={version}" for name, version in sorted(has.packages.items()))
 
 
 def find(digest: str, image: str) -> Has | None:

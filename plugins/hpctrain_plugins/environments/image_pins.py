@@ -17,34 +17,13 @@ from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.run import Package, RunSpec
 from hpctrain.model.step import Pin
-from hpctrain_plugins.environments import image_known, stubs
 from hpctrain_plugins.environments import pins as pinning
-from hpctrain_plugins.environments.image import Image
-from hpctrain_plugins.environments.image_known import Has
+from hpctrain_plugins.environments import stubs
+from hpctrain_plugins.environments.image_known import Has, listed
 from hpctrain_plugins.environments.wants import normal
 
 if TYPE_CHECKING:
     from hpctrain.run.tools import Tools
-
-
-def has(run: RunSpec, file: str, stands_on: Image, where: str) -> Has | None:
-    """What the image is known to have: the user's list of it, else what is known of its digest."""
-    if not file:
-        return image_known.find(stands_on.digest, stands_on.text)
-    try:
-        return image_known.read(run.texts.get(file, ""))
-    except ValueError as error:
-        raise ConfigError.of(
-            "image-list",
-            f"{file}: {error}",
-            where=where,
-            hint="the file that the step inspect made, as it is",
-        ) from None
-
-
-def listed(has: Has) -> tuple[str, ...]:
-    """The same as lines of requirements, for pip to prove in the image."""
-    return tuple(f"{name}=={version}" for name, version in sorted(has.packages.items()))
 
 
 def lacking(run: RunSpec, cluster: Cluster, has: Has, tools: Tools) -> Iterator[Pin]:

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import attrs
 
+from hpctrain.model.frozen import frozen
+
 APART = {"apart": True}
 """Metadata of a key that decides another artefact than the prefix: a wheel, the proof, the archive."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Built:
     """How one package of `environment.compile` is built: `[environment.venv.builds.flash-attn]`."""
 
@@ -30,7 +32,7 @@ class Built:
     """How long the build may take."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Expect:
     """What must hold where training will run, besides that everything imports."""
 
@@ -48,7 +50,7 @@ class Expect:
     """A command of your own, run inside after all else; it must end well."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Options:
     """An environment that pip builds on the cluster from what `hpctrain lock` pinned."""
 

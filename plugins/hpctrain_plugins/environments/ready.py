@@ -8,17 +8,18 @@ from hpctrain.defaults import names
 from hpctrain.errors import ConfigError
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import Bind, Layer, Module
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Var, Word
-from hpctrain_plugins.environments import apptainer_words, prefix
+from hpctrain_plugins.environments import prefix
 from hpctrain_plugins.environments.wants import name_of
 
 HPCTRAIN_API = 1
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Options:
     """An environment that is there: a prefix or an image, with or without modules; or modules alone."""
 
@@ -74,6 +75,8 @@ def enter_env(run: RunSpec, cluster: Cluster, binds: tuple[Bind, ...]) -> Layer:
 
 def _apptainer(image: str, cluster: Cluster, binds: tuple[Bind, ...]) -> tuple[Word, ...]:
     """The image with the GPUs and every folder that must be visible."""
+    from hpctrain_plugins.environments import apptainer_words
+
     flags = map(apptainer_words.option, binds)
     return ("apptainer", "exec", *apptainer_words.GPU_FLAG[cluster.hardware.gpu_kind], *flags, image)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hpctrain.errors import ConfigError, NotReachable
+from hpctrain.model.frozen import frozen
 from hpctrain.model.step import Pin
 from hpctrain_plugins.environments.compiled import NEEDS
 from hpctrain_plugins.environments.wants import Source, Wants
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from hpctrain_job.sdist import Found, Places
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Stubs:
     """The compiled packages of an environment as a resolver sees them."""
 

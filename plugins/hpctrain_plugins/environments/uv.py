@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from hpctrain.errors import Problem
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import Layer
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 HPCTRAIN_API = 1
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Options(options.Options):
     """An environment that uv builds from the wheel house; the keys are those of `[environment.venv]`."""
 

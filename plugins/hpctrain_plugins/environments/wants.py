@@ -9,17 +9,18 @@ import attrs
 from hpctrain.defaults import names
 from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Package, RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.model.words import Join, Var, Word
 from hpctrain_plugins.environments.options import Built, Options
-from hpctrain_plugins.environments.packing import packs
+from hpctrain_plugins.environments.packing import packs, spreads
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^]]*\])?\s*===?\s*([^\s;,*]+)\s*\Z")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Source:
     """One package that is compiled: of an index at an exact version, or code by path or git."""
 
@@ -29,7 +30,7 @@ class Source:
     built: Built
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Wants:
     """Requirements by how they are installed; `own` is code by path or git that only copies files."""
 
@@ -43,6 +44,8 @@ class Wants:
     """What the technology itself takes from the index: uv."""
     packed: bool = False
     """Each node unpacks its own copy."""
+    spread: bool = False
+    """That copy is broadcast, instead of read by each node."""
 
     @property
     def wheels(self) -> tuple[str, ...]:
@@ -69,6 +72,7 @@ def read(run: RunSpec, cluster: Cluster, program: tuple[str, ...] = ()) -> Wants
     env = run.environment
     packages = (*_lines(run), *(p.requirement for p in env.packages if p.requirement))
     options = _asked_first(env.options or Options(), packages)
+    packed = packs(options.pack, run, cluster)
     return Wants(
         options=options,
         python=env.python,
@@ -77,7 +81,8 @@ def read(run: RunSpec, cluster: Cluster, program: tuple[str, ...] = ()) -> Wants
         compile=tuple(_source(p, options) for p in env.compile),
         own=tuple(p for p in env.packages if p.path or p.git),
         program=program,
-        packed=packs(options.pack, run, cluster),
+        packed=packed,
+        spread=packed and spreads(run, cluster),
     )
 
 

@@ -140,9 +140,11 @@ def held(environ: Mapping[str, str], tools: Tools) -> Allocation | None:
     for name in LAYOUT:
         mine.pop(name, None)
     nodes = environ.get("SLURM_JOB_NUM_NODES", "1")
+    cpus = re.findall(r"(?:^|,)(\d+)", environ.get("SLURM_JOB_CPUS_PER_NODE", ""))  # 64(x2),32
     return Allocation(
         job=job,
         nodes=int(nodes) if nodes.isdigit() else 1,
+        cpus=min(map(int, cpus), default=None),
         left_s=seconds(done.out.strip()) if done.code == 0 else None,
         # a shell is itself a step, which holds what our own steps need
         env={**mine, "SLURM_OVERLAP": "1"},

@@ -5,6 +5,9 @@
 export SLURM_EXIT_ERROR=71
 slurm_again=0
 
+# One file to the same path on every node of the job, from node to node; their folder must be there.
+hpc_broadcast() { sbcast --preserve --force -- "$1" "$2"; }
+
 # Whether to start the ranks once more: srun failed before any of them began, as it does when the
 # controller is silent. Says yes three times, each when the controller answers, which it may take long to do.
 hpc_again() {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpctrain.model.train import Numbers
-from hpctrain_job.shape import Shape, hardware
+
+if TYPE_CHECKING:
+    from hpctrain_job.shape import Shape
 
 _GB = 1e9
 _ADAM = 8
@@ -18,12 +20,14 @@ def numbers(options: Any, world: int) -> Numbers:
     left_out = ["padding: rows shorter than max_length count as full"]
     if not options.max_steps:
         left_out.append("steps: they follow from the number of rows")
-    shape = Shape.of(options.config)
+    shape = _shape(options)
     tokens = rows * options.max_length
     steps = options.max_steps or None
     if shape is None:
         left_out.append("size: the run file does not state the model's shape (train.trl.config)")
         return Numbers(tokens_per_step=tokens, steps=steps, leaves_out=tuple(left_out))
+    from hpctrain_job.shape import hardware
+
     lora = options.method == "lora"
     trained = _adapters(options, shape) if lora else shape.parameters
     return Numbers(
@@ -40,9 +44,23 @@ def numbers(options: Any, world: int) -> Numbers:
     )
 
 
+def _shape(options: Any) -> Shape | None:
+    """The model's shape where the run file states it; only then its arithmetic is loaded."""
+    if not options.config:
+        return None
+    from hpctrain_job.shape import Shape
+
+    return Shape.of(options.config)
+
+
 def _adapters(options: Any, shape: Shape) -> int | None:
-    """Adapter weights, where they sit on every linear layer; a choice of layers is not counted here."""
-    return shape.adapters(options.lora_r) if options.lora_target_modules == ("all-linear",) else None
+    """Adapter weights on every linear layer, or on those named; None where a word is no layer's last name."""
+    chosen = options.lora_target_modules
+    if chosen == ("all-linear",):
+        return shape.adapters(options.lora_r)
+    if not all(shape.adapters(1, word.__eq__) for word in chosen):
+        return None
+    return shape.adapters(options.lora_r, chosen.__contains__)
 
 
 def _memory(options: Any, parameters: int, trained: int, world: int) -> float:

@@ -25,6 +25,7 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import random_tensors, write_safetensors
 from tests.checkpoints.models import GPT_NEOX, shapes
 from tests.checkpoints.test_command import a_run, saved
+from tests.patience import wait_for
 from tests.twin.services.http import Server
 from tests.twin.services.hub import serve
 
@@ -313,3 +314,23 @@ def test_mistakes(hub: Server, tmp_path: Path, argv: tuple[str, ...], says: str)
     code, _, err = published(hub, tmp_path, *argv)
     assert (code, says in err) == (2, True), err
     assert hub.asked() == []
+
+
+def test_jobs_convert_and_the_upload_follows_them(hub: Server, tmp_path: Path) -> None:
+    source = experiment(tmp_path / "exp", (100, 200, 300))
+    file = next((source / "global_step200").glob("layer_03*"))
+    file.write_bytes(file.read_bytes()[:-200])
+    words = (source, REPO, "--skip-neox-upload", "--job", "--on", "local")
+    code, _, err = published(hub, tmp_path, *words, "--eval")
+    assert (code, "--eval needs a GPU" in err) == (2, True), err
+    code, out, err = published(hub, tmp_path, *words, "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert list(said["jobs"]) == ["convert-100", "convert-200", "convert-300", "publish"]
+    exit_file = Path(said["path"]) / "steps/publish/exit"
+    wait_for("the upload", exit_file.exists, seconds=120)
+    rows = ledger(tmp_path / "exp-hf")
+    assert [(r["event"], r["step"]) for r in rows] == [("uploaded", 100), ("failed", 200), ("uploaded", 300)]
+    assert set(branches(hub, tmp_path, REPO)) == {"global_step100", "global_step300"}
+    written = [p for p in Path(said["path"]).rglob("*") if p.is_file()]
+    assert not [p for p in written if TOKEN.encode() in p.read_bytes()]

@@ -6,7 +6,6 @@ Below DIR: dcp/ and sharded/, want.safetensors from torch's own consolidation.
 # mypy: ignore-errors
 # It runs in the environment with torch, which the type checker does not see.
 
-import os
 import sys
 from pathlib import Path
 
@@ -27,15 +26,16 @@ class Toy(torch.nn.Module):
         return self.out(self.norm(self.embed(x))).sum() + self.experts.sum()
 
 
-def work(rank, world, port, folder):
+def work(rank, world, folder):
     import torch.distributed as dist
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import get_state_dict
     from torch.distributed.fsdp import fully_shard
 
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    # They meet in a file, so no port can be taken.
+    meet = f"file://{folder.absolute()}/meet"
+    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=world)
     torch.manual_seed(0)
     model = Toy().bfloat16()
     fully_shard(model, mesh=dist.device_mesh.init_device_mesh("cpu", (world,)))
@@ -58,7 +58,7 @@ def work(rank, world, port, folder):
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    mp.spawn(work, (3, 20000 + os.getpid() % 20000, folder), nprocs=3)
+    mp.spawn(work, (3, folder), nprocs=3)
     from safetensors.torch import save_file
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 

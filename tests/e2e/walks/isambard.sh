@@ -39,6 +39,8 @@ hpctrain submit $run --locked --wait
 step '7 Monitor'
 hpctrain status neox-pretrain
 hpctrain logs neox-pretrain
+here=$(find "$SCRATCHDIR"/hpctrain/runs/neox-pretrain -mindepth 1 -maxdepth 1 -name '[0-9]*' | sort -V | tail -n 1)
+tail -n 3 "$here"/logs/neox-pretrain-[0-9]*.out
 
 step '8 Checkpoint: NeoX to Hugging Face'
 hpctrain convert neox-pretrain --to hf -o hf-model

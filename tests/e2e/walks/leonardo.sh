@@ -34,6 +34,9 @@ step '5 Multi-GPU training, by torchrun'
 hpctrain submit $run --locked --wait
 hpctrain status nemotron-lora
 hpctrain logs nemotron-lora
+runs=/leonardo_work/$SLURM_ACCOUNT/$USER/hpctrain/runs
+here=$(find "$runs"/nemotron-lora -mindepth 1 -maxdepth 1 -name '[0-9]*' | sort -V | tail -n 1)
+tail -n 3 "$here"/logs/slurm/nemotron-lora_[0-9]*.out
 
 step '6 Again: nothing is built a second time'
 hpctrain build $run --wait

@@ -1,7 +1,7 @@
 """Ask a trainer's own code what it says of every case: `python -m tests.trainers.external.ask TRAINER`.
 
-Run by an interpreter that has the trainer's own package (NeoX and nanotron: their checkout on PYTHONPATH)
-and torch; no GPU is needed. Prints the table of `data/verdicts.json`: an empty text is consent.
+Run by an interpreter that has the trainer's own package (NeoX and nanotron: their checkout on PYTHONPATH),
+torch and attrs; no GPU is needed. Prints the table of `data/verdicts.json`: an empty text is consent.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def _said(judge: Callable[[list[str], int], None], trainer: str, case: Case) -> 
 def automodel() -> Callable[[list[str], int], None]:
     """The command line's recipe, the recipe's typed sections, its mesh and its scheduler."""
     from nemo_automodel.cli.utils import load_yaml, resolve_recipe_name
+    from nemo_automodel.components._peft.module_matcher import ModuleMatcher
     from nemo_automodel.components.config.loader import load_yaml_config
     from nemo_automodel.recipes._dist_utils import create_distributed_setup_from_config
     from nemo_automodel.recipes._typed_config import RecipeConfig
@@ -63,7 +64,8 @@ def automodel() -> Callable[[list[str], int], None]:
         typed = RecipeConfig(raw)
         _ = (typed.step_scheduler, typed.lr_scheduler, typed.loss_fn, typed.checkpoint, typed.optimizer)
         if raw.get("peft") is not None:
-            raw.peft.instantiate()
+            peft = raw.peft.instantiate()
+            ModuleMatcher(peft.target_modules, peft.exclude_modules, peft.match_all_linear)
         distributed.init_process_group("fake", rank=0, world_size=gpus, store=FakeStore())
         try:
             mesh = create_distributed_setup_from_config(raw, gpus).mesh_context

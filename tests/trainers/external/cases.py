@@ -188,6 +188,7 @@ NEOX = (
     Case("two spellings in two files", '"log_interval": 1', '"log_interval": 1, "num-layers": 16'),
 )
 
+OUT = '  exclude_modules: ["*.out_proj"]\n'
 AUTOMODEL = (
     Case("as it is", "", "", 4),
     Case("one GPU", "", "", 1),
@@ -239,6 +240,12 @@ AUTOMODEL = (
     Case("rate as a word", "lr: 1.0e-5", "lr: small", 4),
     Case("unknown key of the optimizer", "weight_decay: 0.01", "weight_decay: 0.01\n  momentum: 0.9", 4),
     Case("unknown key of the adapters", "  dim: 8", "  dim: 8\n  rank: 8", 4),
+    Case("adapters on every layer", OUT, "  match_all_linear: true\n", 4),
+    Case("adapters on every layer but some", OUT, f"{OUT}  match_all_linear: true\n", 4),
+    Case("adapters chosen and excluded", OUT, f'{OUT}  target_modules: ["*_proj"]\n', 4),
+    Case("adapters on every layer of some", OUT, '  match_all_linear: true\n  target_modules: ["*"]\n', 4),
+    Case("adapters of one pattern", OUT, '  target_modules: "*_proj"\n', 4),
+    Case("adapters by default", OUT, "", 4),
     Case("unknown key of the rate", "lr_decay_style: cosine", "lr_decay_style: cosine\n  warmup: 10", 4),
     Case("decay style unknown", "lr_decay_style: cosine", "lr_decay_style: exponential", 4),
     Case("unknown key of the checkpoint", "save_consolidated: true", "save_consolidated: true\n  keep: 3", 4),

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from hpctrain_plugins.trainers import automodel, nanotron, neox
 from hpctrain_plugins.trainers.external import deep
-from tests.trainers.external import runs
+from tests.trainers.external import real, runs
 from tests.trainers.external.test_progress import FILES
 
 NEOX = """
@@ -29,7 +30,15 @@ READS: dict[str, tuple[Any, str, str]] = {
     "nanotron": (nanotron, "nanotron/config.py", NANOTRON),
     "neox": (neox, "megatron/neox_arguments.py", NEOX),
 }
-"""Stand-ins of the two functions that the programs call; the real ones are asked in test_verdicts."""
+"""Stand-ins of the two functions that the programs call, for machines without the real ones."""
+UNKNOWN: dict[str, dict[str, Any]] = {
+    "nanotron": {"tokens": {"wrong_key": 3}},
+    "neox": {"wrong_key": 3},
+    "automodel": {"step_scheduler": {"wrong_key": 3}},
+}
+"""Settings that each trainer's own code refuses."""
+WITHOUT_GPU = {"neox": {"attention_config": [[["global"], 32]]}}
+"""NeoX looks for flash-attn, which needs a GPU's compiler, when its file asks for it."""
 
 
 @pytest.mark.parametrize("module", [nanotron, neox, automodel], ids=lambda m: m.NAME)
@@ -56,3 +65,20 @@ def test_it_ends_as_the_trainer_says(trainer: str, text: str, code: int, tmp_pat
     command = [sys.executable, "validate.py", "x.yml", "8"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)
     assert done.returncode == code, done.stderr
+
+
+@pytest.mark.parametrize("module", [nanotron, neox, automodel], ids=lambda m: m.NAME)
+def test_the_real_validator_reads_the_file_that_will_train(module: Any, tmp_path: Path) -> None:
+    """The step's own program, with the trainer's own code: the run's file, then one with an unknown key."""
+    name = module.NAME
+    ends = []
+    for settings in ({}, UNKNOWN[name]):
+        options = {"deep": True, "settings": settings | WITHOUT_GPU.get(name, {})}
+        run = runs.spec(module, *FILES[module], options=options)
+        answer = runs.train(module, run)
+        text = yaml.safe_dump(runs.resolved(answer, module.FILE))
+        (tmp_path / module.FILE).write_text(text.replace("$HPC_", "/"))
+        (tmp_path / "validate.py").write_text("".join(map(str, answer.before[0].layer.files[1].body)))
+        ends.append(real.run(name, "validate.py", module.FILE, "8", folder=tmp_path))
+    assert [done.returncode for done in ends] == [0, 1], ends[0].stderr
+    assert "wrong_key" in ends[1].stderr

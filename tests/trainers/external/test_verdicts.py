@@ -1,21 +1,20 @@
 """Our verdict on a file is that of the trainer's own code, which was asked once for every case.
 
 `data/verdicts.json` holds what it said, with versions and command; `ask.py` asks again where the trainer
-can be imported. All were run on a CPU. Where we refuse what a trainer takes, the reason stands in STRICTER.
+can be imported (`real.py`). All were run on a CPU. Where we refuse what a trainer takes, the reason stands in
+STRICTER.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from typing import Any
 
 import pytest
 
 from hpctrain.errors import ConfigError, Problem
 from hpctrain_plugins.trainers import automodel, nanotron, neox
-from tests.conftest import ROOT
+from tests.trainers.external import real
 from tests.trainers.external.cases import CASES, DATA, Case, text_of
 
 SAID: dict[str, dict[str, Any]] = json.loads((DATA / "verdicts.json").read_text())
@@ -29,6 +28,12 @@ STRICTER = {
     "a key twice": "the later one wins in silence",
     "decay style unknown": "Automodel stops at the first step after the warm-up",
 }
+NEWER = {
+    "nanotron": {
+        *("heads not shared", "too many tensor ranks", "heads no multiple", "more kv heads than heads"),
+    }
+}
+"""What the loader refuses in later revisions than the plugin's CHECKOUT, whose model fails at it instead."""
 ALL = [(name, case) for name, cases in CASES.items() for case in cases]
 
 
@@ -70,20 +75,11 @@ def test_every_case_was_asked() -> None:
 
 @pytest.mark.parametrize("trainer", CASES)
 def test_the_trainer_still_says_so(trainer: str) -> None:
-    """Where the trainer's own code is at hand: HPCTRAIN_NEOX_PYTHON and its like name an interpreter."""
-    python = os.environ.get(f"HPCTRAIN_{trainer.upper()}_PYTHON", "")
-    if not python:
-        pytest.skip(f"HPCTRAIN_{trainer.upper()}_PYTHON names no interpreter that can import {trainer}")
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get(f"HPCTRAIN_{trainer.upper()}_PATH", ""))))
-    done = subprocess.run(
-        [python, "-m", "tests.trainers.external.ask", trainer],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    """Its own code is asked again where it is at hand: Automodel's wherever `make setup` was run."""
+    done = real.run(trainer, "-m", "tests.trainers.external.ask", trainer)
     assert done.returncode == 0, done.stderr
     again = json.loads(done.stdout[done.stdout.index("{") :])
-    assert {name: bool(text) for name, text in again.items()} == {
-        name: bool(text) for name, text in SAID[trainer]["said"].items()
-    }
+    said = SAID[trainer]["said"]
+    assert set(again) == set(said)
+    changed = {name for name, text in again.items() if bool(text) != bool(said[name])}
+    assert changed <= NEWER.get(trainer, set())

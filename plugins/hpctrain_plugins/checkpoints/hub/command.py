@@ -40,6 +40,9 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--config", type=FOLDER, help="the configuration, when checkpoints hold none")
 @click.option("--private", is_flag=True, help="make new repositories private")
 @click.option("--remove", is_flag=True, help="remove a conversion once it is published")
+@click.option("--job", is_flag=True, help="let the cluster's scheduler convert, and upload behind it")
+@click.option("--on", metavar="CLUSTER", help="of --job: not this computer's")
+@click.option("--account", metavar="NAME", help="of --job: what it is charged to")
 @click.pass_obj
 def command(out: Out, /, source: str, repository: str, place: Path | None, **said: Any) -> int:
     """Publish every checkpoint of SOURCE, a folder or a RUN, as revisions global_stepN of ORG/EXPERIMENT.
@@ -54,6 +57,11 @@ def command(out: Out, /, source: str, repository: str, place: Path | None, **sai
     ledger = Ledger(task.place / f"{repository.replace('/', '--')}.jsonl")
     if said["dry_run"]:
         return _shown(out, task, ledger, work.planned(task, ledger))
+    if said["job"]:
+        from hpctrain_plugins.checkpoints.hub import as_jobs
+
+        as_jobs.submit(out, source, repository, task, ledger, said)
+        return 0
     with ledger.alone():
         rows = work.publish(task, ledger, _crew(out, said))
     return _shown(out, task, ledger, rows)

@@ -19,13 +19,14 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.job import Rule
 from hpctrain.model.layer import EnvVar, How, Layer
 from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec
+from hpctrain.model.run import RunSpec, Stack
 from hpctrain.model.step import Ranks
-from hpctrain.model.train import Layout, Numbers, Pattern, Train
+from hpctrain.model.train import Layout, Pattern, Train
 from hpctrain.model.words import Join, Var, Word
 from hpctrain_plugins.trainers import ranks
 from hpctrain_plugins.trainers.automodel import checks, overrides
 from hpctrain_plugins.trainers.automodel.rules import RULES
+from hpctrain_plugins.trainers.automodel.size import numbers
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs
 from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
@@ -43,6 +44,18 @@ HPCTRAIN_API = 1
 
 NAME = "automodel"
 FILE = "automodel.yaml"
+STACKS = {
+    "2026-11": Stack(
+        packages=(
+            *("nemo-automodel==0.7.0", "datasets==5.2.0", "torchao==0.18.0", "torchdata==0.11.0"),
+            "triton<3.8",
+        )
+    )
+}
+"""Seen with torch 2.13 on a CPU: recipes, sections and LoRA's kernels import, and its loader judges files.
+
+Of triton every torch for CUDA brings its own; one without would take 3.9, which these kernels do not know.
+"""
 _MODULE = "nemo_automodel.cli.app"
 _LOADED = ("path_or_dataset_id", "pretrained_model_name_or_path", "dataset_path", "path_or_dataset")
 _FOLDER = ("checkpoint", "checkpoint_dir")
@@ -65,6 +78,8 @@ class Options:
 
     config: str = attrs.field(default="", metadata={"input": True})
     """Your Automodel YAML, beside the run file."""
+    model_config: str = attrs.field(default="", metadata={"input": True})
+    """The model's own `config.json`, beside the run file: the plan then knows its size, work and memory."""
     deep: bool = False
     """Let the trainer's own code read the resolved file in a short job, before the nodes with GPUs."""
     settings: Mapping[str, Any] = attrs.field(factory=dict)
@@ -101,7 +116,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
             complete="losses.json",
         ),
         progress=PROGRESS,
-        numbers=numbers(config),
+        numbers=numbers(config, runs.machine(run, cluster), _model(run)),
         before=deep.steps(NAME, resolved, ranks.world(run, cluster), assets) if options.deep else (),
     )
 
@@ -164,18 +179,10 @@ def config_of(run: RunSpec) -> Config:
     return merged(NAME, documents, over(options.settings, overrides.values(options.overrides)))
 
 
-def numbers(config: Config) -> Numbers:
-    """What is known before the job: the model's shape is in its folder, and not read here."""
-    packed = config.number("packed_sequence", "packed_sequence_size")
-    rows = config.number("step_scheduler", "global_batch_size")
-    left_out = ["size: the model's own config.json says it"]
-    if not packed:
-        left_out.append("tokens: rows are as long as they are, without packed_sequence_size")
-    return Numbers(
-        tokens_per_step=rows * packed or None,
-        steps=config.number("step_scheduler", "max_steps") or None,
-        leaves_out=tuple(left_out),
-    )
+def _model(run: RunSpec) -> Mapping[str, Any] | None:
+    """The model's `config.json`, where the run names it; JSON is YAML."""
+    name = _options(run).model_config
+    return read(run.texts.get(name, ""), name, NAME).data if name else None
 
 
 def _options(run: RunSpec) -> Options:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatch
 
 import attrs
 
-from hpctrain_plugins.trainers.automodel import sections
+from hpctrain_plugins.trainers.automodel import adapters, sections
 from hpctrain_plugins.trainers.external.config import Config, Fault, Machine
 from hpctrain_plugins.trainers.external.kinds import misfit, trap_faults
 from hpctrain_plugins.trainers.external.places import leaves
@@ -16,10 +15,7 @@ from hpctrain_plugins.trainers.yaml_file import Path
 
 RECIPE = "nemo_automodel.recipes.llm.train_ft.TrainFinetuneRecipeForNextTokenPrediction"
 LAUNCHERS = ("slurm", "skypilot", "nemo_run")
-MAMBA = re.compile(r"mamba|jamba|zamba|bamba|falcon-?h1|granite-?4.*-h", re.IGNORECASE)
-NEMOTRON_H = re.compile(r"(?<!llama-3\.1-)nemotron-?(?:h|3|nano)", re.IGNORECASE)
 VALIDATION = ("validation_dataset", "validation_dataloader")
-_OUT_PROJ = "model.layers.0.mixer.out_proj"
 _TARGET = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
 _COUNTS = (
     *("global_batch_size", "local_batch_size", "max_steps", "num_epochs"),
@@ -47,7 +43,7 @@ def faults(
     yield from _world(config, machine)
     yield from _scheduler(config)
     yield from _launchers(config)
-    yield from _adapters(config, names)
+    yield from adapters.faults(config, names)
     yield from _validation(config, names, since_05)
     yield from _patience(config)
 
@@ -161,28 +157,9 @@ def _launchers(config: Config) -> Iterator[Fault]:
             yield Fault(code="automodel-launcher", says=says, path=(key,), fatal=False)
 
 
-def _adapters(config: Config, models: tuple[str, ...]) -> Iterator[Fault]:
-    peft = config.table("peft")
-    name = next((model for model in models if MAMBA.search(model) or NEMOTRON_H.search(model)), "")
-    if not peft or not name:
-        return
-    excluded = [str(word) for word in config.get("peft", "exclude_modules", default=[]) or []]
-    chosen = [str(word) for word in config.get("peft", "target_modules", default=[]) or []]
-    everywhere = bool(peft.get("match_all_linear")) or any(fnmatch(_OUT_PROJ, word) for word in chosen)
-    if everywhere and not any(fnmatch(_OUT_PROJ, word) for word in excluded):
-        yield Fault(
-            code="lora-mamba",
-            says="adapters on out_proj of Mamba layers: their fused kernel reads the weight itself",
-            path=("peft", "match_all_linear" if peft.get("match_all_linear") else "target_modules"),
-            hint='exclude_modules: ["*.out_proj"]',
-            notes=(f"{name} has Mamba layers; such adapters have no effect, or break the step",),
-            fatal=False,
-        )
-
-
 def _validation(config: Config, models: tuple[str, ...], since_05: bool | None) -> Iterator[Fault]:
     there = [key for key in VALIDATION if config.get(key)]
-    if there and any(NEMOTRON_H.search(model) for model in models):
+    if there and any(adapters.NEMOTRON_H.search(model) for model in models):
         yield Fault(
             code="validation-hangs",
             says="validation of NemotronH does not end: its cache makes the ranks gather for ever",

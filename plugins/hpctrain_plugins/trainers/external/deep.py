@@ -36,6 +36,7 @@ NeoXArgs.from_ymls([sys.argv[1]], overwrite_values={"global_num_gpus": int(sys.a
     "automodel": """\
 import sys
 
+from nemo_automodel.components._peft.module_matcher import ModuleMatcher
 from nemo_automodel.components.config.loader import load_yaml_config
 from nemo_automodel.recipes._typed_config import RecipeConfig
 
@@ -44,7 +45,8 @@ typed = RecipeConfig(raw)
 for section in ("step_scheduler", "lr_scheduler", "loss_fn", "checkpoint", "optimizer"):
     getattr(typed, section)
 if raw.get("peft") is not None:
-    raw.peft.instantiate()
+    peft = raw.peft.instantiate()
+    ModuleMatcher(peft.target_modules, peft.exclude_modules, peft.match_all_linear)
 """,
 }
 

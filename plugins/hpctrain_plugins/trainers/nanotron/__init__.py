@@ -17,7 +17,7 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.job import Rule
 from hpctrain.model.layer import EnvVar, How, Layer
 from hpctrain.model.plan import Plan
-from hpctrain.model.run import Code, RunSpec
+from hpctrain.model.run import Code, RunSpec, Stack
 from hpctrain.model.step import Ranks
 from hpctrain.model.train import Layout, Pattern, Train
 from hpctrain.model.words import Join, Var, Word
@@ -48,6 +48,18 @@ CHECKOUT = runs.Checkout(
     checks.BEFORE_LOCAL_RANK[0],
 )
 """The revision that CSCS documents; it also starts on 2 nodes with 4 GPUs each."""
+STACKS = {
+    "2026-11": Stack(
+        packages=(
+            *("torch>=2.1", "dacite==1.9.2", "transformers==5.23.0", "datasets==5.2.0", "safetensors"),
+            *("numpy", "packaging", "pyyaml", "tqdm"),
+        )
+    )
+}
+"""Seen with CHECKOUT and torch 2.13 on a CPU: run_train.py imports all it needs, and the loader judges files.
+
+flash-attn, which its models import when they are built, is the machine's: of its image, or `compile`.
+"""
 ENV = EnvVar(name="CUDA_DEVICE_MAX_CONNECTIONS", value="1", why="nanotron asserts it: order of its streams")
 PROGRESS = Pattern(
     regex=r"iteration: (?P<step>\d+) / \d+ \| consumed_tokens: (?P<tokens>\S+)"

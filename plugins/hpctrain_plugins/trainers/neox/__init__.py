@@ -17,7 +17,7 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.job import Rule
 from hpctrain.model.layer import EnvVar, File, How, Layer
 from hpctrain.model.plan import Plan
-from hpctrain.model.run import Code, RunSpec
+from hpctrain.model.run import Code, RunSpec, Stack
 from hpctrain.model.step import Ranks
 from hpctrain.model.train import Layout, Pattern, Train
 from hpctrain.model.words import Join, Var, Word
@@ -47,6 +47,18 @@ CHECKOUT = runs.Checkout(
     "ea7aefd8f8e183256992d9fede4d7c71a46d67a5",
 )
 """Of 2026-05-19; the Isambard document trains with the fork GeodesicResearch/geodesic-gpt-neox."""
+STACKS = {
+    "2026-11": Stack(
+        packages=(
+            *("torch>=2.4", "transformers==5.23.0", "sentencepiece==0.2.3", "tiktoken==0.14.0", "numpy"),
+            *("pybind11==3.1.0", "requests==2.34.2", "einops==0.8.2", "ninja==1.13.2", "setuptools<80"),
+        ),
+        compile=("deepspeed==0.19.8",),
+    )
+}
+"""Seen with CHECKOUT and torch 2.13 on a CPU: what trains is imported, its data's helpers compile, and
+NeoXArgs judges files. NeoX imports pkg_resources, which setuptools lost with 80. flash-attn is the machine's.
+"""
 LAUNCHER = frozenset(
     {
         *("launcher", "deepspeed_slurm", "deepspeed_mpi", "hostfile", "include", "exclude", "no_ssh_check"),

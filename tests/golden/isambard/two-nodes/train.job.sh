@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --network=disable_rdzv_get
-# step train of regression on isambard, plan f98f0bce; starts in the run directory
+# step train of regression on isambard, plan edd1441c; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -41,4 +41,5 @@ hpc_module load PrgEnv-cray
 hpc_module load cuda/12.6
 hpc_module load brics/aws-ofi-nccl/1.8.1
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
+ln -sfn train.log logs/regression-"${HPC_JOB}".out
 hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=60 bash steps/train/rank.sh

@@ -22,7 +22,7 @@ export NCCL_PROTO='^LL128'  # isambard network: LL128 with GPUDirect corrupts da
 [[ -v FI_HMEM_CUDA_USE_GDRCOPY ]] || export FI_HMEM_CUDA_USE_GDRCOPY=1  # isambard network: small copies without a kernel launch
 [[ -v FI_CXI_DISABLE_HOST_REGISTER ]] || export FI_CXI_DISABLE_HOST_REGISTER=1  # isambard network: registering host memory hangs
 [[ -v FI_MR_CACHE_MONITOR ]] || export FI_MR_CACHE_MONITOR=userfaultfd  # isambard network: the memhooks monitor can deadlock
-[[ -v FI_CXI_RX_MATCH_MODE ]] || export FI_CXI_RX_MATCH_MODE=hybrid  # isambard network: matching moves to software when the adapter's entries are used up
+[[ -v FI_CXI_RX_MATCH_MODE ]] || export FI_CXI_RX_MATCH_MODE=hybrid  # isambard network: matching moves to software when the adapter's entries are used up; a launcher of Geodesic's says soft, which halved its hangs at a third of the speed
 [[ -v FI_CXI_RDZV_PROTO ]] || export FI_CXI_RDZV_PROTO=alt_read  # isambard network: rendezvous reads instead of gets; needs the job's --network=disable_rdzv_get
 [[ -v FI_CXI_RDZV_EAGER_SIZE ]] || export FI_CXI_RDZV_EAGER_SIZE=0  # isambard network: eager messages hang NCCL
 [[ -v FI_CXI_RDZV_THRESHOLD ]] || export FI_CXI_RDZV_THRESHOLD=0  # isambard network: every message takes the rendezvous path

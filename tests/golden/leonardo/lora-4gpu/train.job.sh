@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=boost_usr_prod
-# step train of capybara-lora-node on leonardo, plan 118a314f; starts in the run directory
+# step train of capybara-lora-node on leonardo, plan 1249f4b6; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -39,4 +39,6 @@ mkdir -p "$HPC_CHECKPOINTS"
 hpc_module load gcc/12.2.0
 hpc_module load python/3.11.7
 export SRUN_CPUS_PER_TASK=8  # leonardo: since 22.05 a step started inside a job gets one core unless told
+mkdir -p logs/slurm
+ln -sfn ../train.log logs/slurm/capybara-lora-node_"${HPC_JOB}".out
 hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=8 --kill-on-bad-exit=1 --wait=60 bash steps/train/rank.sh
