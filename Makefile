@@ -38,6 +38,7 @@ lint: $(VENV)/.installed
 soak: setup
 	HPCTRAIN_SOAK=150 tests/setup/test.sh -m "slow or slurm" tests/run tests/schedulers
 	HPCTRAIN_SOAK=100 tests/setup/test.sh -m slow tests/data
+	HPCTRAIN_SOAK=200 tests/setup/test.sh -m slow tests/twin/test_overlay_rounds.py
 bench: $(VENV)/.installed
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.data

@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import random
-import statistics
 import subprocess
 import sys
 import sysconfig
@@ -28,8 +27,13 @@ NEOX = 1.4
 VOCABULARY = 50_257
 SEED = 7
 MOST = 400_000
-RUNS = 5
-"""Taking turns, so that a neighbour on the machine meets all of them; medians are told."""
+RUNS = 3
+"""Taking turns, so that a neighbour on the machine meets all of them; the least is told, which the
+neighbour disturbed least."""
+
+
+PART = 15_000_000
+"""Bytes of the corpus that the reference engine reads: it is slow, and as slow with all of them."""
 
 
 def texts(megabytes: float) -> Iterator[str]:
@@ -131,15 +135,14 @@ def bare(path: Path, code: str) -> list[str]:
 
 
 def measured(path: Path, runs: int, **programs: list[str]) -> dict[str, Cost]:
-    """The medians of programs that take turns."""
+    """The least of programs that take turns."""
     found: dict[str, list[Cost]] = {name: [] for name in programs}
     for _ in range(runs):
         for name, argv in programs.items():
             found[name].append(child(argv))
             for made in (*path.parent.glob("fast-*"), *path.parent.glob("reference-*")):
                 made.unlink()
-    middle = statistics.median
-    return {n: Cost(middle(c.cpu for c in cs), max(c.memory for c in cs)) for n, cs in found.items()}
+    return {n: Cost(min(c.cpu for c in cs), max(c.memory for c in cs)) for n, cs in found.items()}
 
 
 def table(path: Path) -> list[str]:
@@ -155,7 +158,10 @@ def table(path: Path) -> list[str]:
         path, RUNS, fast=ours(path, "fast"), two=ours(path, "fast", 2), files=bare(path, FILES),
         loop=bare(path, LOOP),
     )  # fmt: skip
-    slow = measured(path, 1, reference=ours(path, "reference"), bare=bare(path, REFERENCE))
+    part = path.with_name("part.jsonl")
+    with path.open("rb") as rows:
+        part.write_bytes(b"".join(rows.readlines(PART)))
+    slow = measured(part, RUNS, reference=ours(part, "reference"), bare=bare(part, REFERENCE))
     net = whole["fast"].cpu - start["fast"].cpu
     own = slow["reference"].cpu - start["reference"].cpu
     cells = (
@@ -180,7 +186,11 @@ def table(path: Path) -> list[str]:
             f"{(slow['bare'].cpu - start['slow'].cpu) / own:.0%}",
             "75 %",
         ),
-        ("reference engine, MB per CPU second", f"{size / slow['reference'].cpu:.2f}", ""),
+        (
+            "reference engine, MB per CPU second",
+            f"{part.stat().st_size / 1e6 / slow['reference'].cpu:.2f}",
+            "",
+        ),
         ("memory of a worker, reference engine", f"{slow['reference'].memory:.0f} MB", ""),
     )
     return [f"| {' | '.join(row)} |" for row in cells]
@@ -191,7 +201,10 @@ HEAD = """\
 
 `make bench`, {date}, {cores} cores ({machine}), Python {python}, a corpus of {size:.0f} MB made
 from Python's sources and documentation, vocabulary {vocabulary}. CPU time (user and system, with children):
-medians of {runs} runs that take turns. GPT-NeoX is taken at its published {neox} MB per CPU second.
+the least of {runs} runs that take turns; the reference engine reads the first {part} MB. GPT-NeoX is taken at
+its published {neox} MB per CPU second.
+About a tenth of the fast engine's own time is SHA-256 of what is read and written, which the plain loop
+does not have: by it files are known again, and by it the 85 % are missed.
 
 | what | measured | gate |
 | --- | --- | --- |
@@ -206,7 +219,7 @@ def main() -> None:
         head = HEAD.format(
             date=datetime.datetime.now(datetime.timezone.utc).date(), cores=os.cpu_count(), runs=RUNS,
             machine=platform.machine(), python=platform.python_version(), vocabulary=VOCABULARY,
-            size=path.stat().st_size / 1e6, neox=NEOX,
+            size=path.stat().st_size / 1e6, neox=NEOX, part=PART // 10**6,
         )  # fmt: skip
         text = head + "\n".join(table(path)) + "\n"
     Path(__file__).with_name("data.md").write_text(text)

@@ -81,6 +81,12 @@ class StepFailed(HpctrainError):
     exit_code = 4
 
 
+class StepRefused(StepFailed):
+    """A step that ran here found that what the run file says does not fit what it found."""
+
+    exit_code = 2
+
+
 class SubmitError(HpctrainError):
     """The scheduler refused a job, or nobody knows whether it took it."""
 

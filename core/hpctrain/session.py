@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hpctrain.defaults import PLUGINS
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, Problem
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import Entry, installed, names
@@ -132,7 +132,11 @@ class Session:
             goal=self.goal,
         )
         said = plan.problems if self.goal is None else tuple(map(self.goal.said, plan.problems))
-        return attrs.evolve(plan, problems=(*self.loaded.problems, *self._merged.located(said)))
+        return attrs.evolve(plan, problems=(*self.loaded.problems, *self.located(said)))
+
+    def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """The problems, those of a key of the run file with their place in it."""
+        return self._merged.located(problems)
 
     @cached_property
     def binding(self) -> Binding:
@@ -233,14 +237,15 @@ class Session:
                 yield (kind, name), self._module(self._chosen(kind, name))
 
     def _chosen(self, kind: str, name: str) -> Entry:
-        """The plugin's entry; one that is not installed is shown where the user named it."""
+        """The plugin's entry; one that is not installed is shown where the run or the cluster names it."""
+        merged = self.facts.merged if kind == "schedulers" else self._merged
         try:
             return loading.find(kind, name)
         except ConfigError as error:
             shown = []
             for problem in error.problems:
                 path = tuple(problem.where.split("."))
-                owner = self._merged.owner(path)
+                owner = merged.owner(path)
                 shown.append(attrs.evolve(problem, span=owner.span(path) if owner else None))
             raise ConfigError(*shown) from None
 

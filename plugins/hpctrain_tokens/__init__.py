@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-FORMAT = 1
+FORMAT = 2
 """Of the shards in a work folder; a change here means that unfinished work is not continued."""

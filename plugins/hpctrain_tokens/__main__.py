@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hpctrain_tokens.commands.answer import amount
 from hpctrain_tokens.commands.parser import parser
-from hpctrain_tokens.faults import DataError
+from hpctrain_tokens.faults import GOES_ON, DataError
 
 BAD_CONFIG = 78
 """What a job ends with when its data or its options cannot be used; a scheduler need not try again."""
@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DataError as error:
         return _told(error)
     except OSError as error:
-        print(f"error[data-disk]: {error}", file=sys.stderr)
+        print(f"error[data-disk]: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        print(f"help: {GOES_ON}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hpctrain_tokens.faults import SHOWN, DataError, Fault
 from hpctrain_tokens.shard import Shard
 from hpctrain_tokens.sources import Source
+
+REPAIR = "repair the row, or leave it out: --on-bad skip"
+SOME = "name data that has some"
 
 
 class Ledger:
@@ -40,7 +44,8 @@ class Ledger:
 
     def judge(self) -> None:
         if self.bad and self.on_bad == "error":
-            raise DataError(self.faults[:SHOWN], more=self.bad - len(self.faults[:SHOWN]))
+            shown = [replace(fault, hint=fault.hint or REPAIR) for fault in self.faults[:SHOWN]]
+            raise DataError(shown, more=self.bad - len(shown))
         if self.bad > self.most:
             last = self.faults[: SHOWN - 1]
             cap = Fault(
@@ -54,4 +59,6 @@ class Ledger:
         """The error of a result without tokens."""
         rows = sum(self.rows.values())
         said = f"none of the {rows} rows is a document" if rows else "there are no rows"
-        return DataError([*self.faults[: SHOWN - 1], Fault(code="no-rows", message=said, file=name)])
+        return DataError(
+            [*self.faults[: SHOWN - 1], Fault(code="no-rows", message=said, file=name, hint=SOME)]
+        )

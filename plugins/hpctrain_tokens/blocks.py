@@ -29,7 +29,7 @@ class Rule:
 class Block:
     """Little-endian numbers of documents, and how many each has."""
 
-    data: bytes
+    data: bytes | memoryview
     lengths: array[int]
     empty: int = 0
     """Documents that had no numbers."""

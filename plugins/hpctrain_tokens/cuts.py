@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 LONG = 1 << 19
-"""Letters of a part."""
+"""Letters of a part, at most."""
+
+SHORT = 1 << 12
+"""The same where one engine is not trusted with some of them: the other one needs 40 times as long."""
 
 _CUT = re.compile(r"[A-Za-z](?=[ \n])")
 _DIGITS = r"\p{N}{1,3}", r"\p{N}"
@@ -51,15 +54,15 @@ def _listed(step: Mapping[str, Any]) -> bool:
     return step.get("type") == "Split" and plain and (step.get("pattern") or {}).get("Regex") in PATTERNS
 
 
-def cut(text: str, *, sure: bool) -> list[slice]:
-    """The parts of a text, one where it is short; [] when it is long and cannot be cut for `sure`."""
-    if len(text) <= LONG:
-        return [slice(None)]
+def cut(text: str, most: int, *, sure: bool) -> list[slice]:
+    """Parts of about so many letters and never more than LONG, one where the text is short; [] when it
+    cannot be cut for `sure`."""
     parts, at = [], 0
-    while sure and len(text) - at > LONG:
-        found = _CUT.search(text, at + LONG // 2, at + LONG)
+    while sure and len(text) - at > most:
+        found = _CUT.search(text, at + most // 2, at + LONG)
         if found is None:
-            return []
+            break
         parts.append(slice(at, found.end()))
         at = found.end()
-    return [*parts, slice(at, None)] if sure else []
+    whole = len(text) - at <= (LONG if sure else most)
+    return [*parts, slice(at, None)] if whole else []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hpctrain_tokens import widths
 from hpctrain_tokens.blocks import Block, Rule, block
+from hpctrain_tokens.chat import locate
 from hpctrain_tokens.chat.labels import MASKED, Labeller, checked
 from hpctrain_tokens.chat.template import Template
 from hpctrain_tokens.fast import NAME, Fast
@@ -105,7 +107,7 @@ class Encoder:
         try:
             return self._text(values(row, kind))
         except RowError as error:
-            self.faults.append(error.fault.at("", row.number))
+            self.faults.append(placed(error.fault, row))
             return None
 
     def _text(self, row: dict[str, Any]) -> str:
@@ -123,7 +125,7 @@ class Encoder:
             try:
                 streams = self._labeller.streams(values(row, kind))
             except RowError as error:
-                self.faults.append(error.fault.at("", row.number))
+                self.faults.append(placed(error.fault, row))
                 continue
             label = streams.get("label")
             if label is not None:
@@ -151,8 +153,17 @@ class Encoder:
             code="eod-inside",
             message=f"the text holds {token}, which would end the document there",
             line=number,
+            where=self.work.fields.key,
             hint="--special text reads it as letters, --special keep as the token",
         )
+
+
+def placed(fault: Fault, row: Row) -> Fault:
+    """A fault of a row, with the column of the value where it names one."""
+    if fault.where and row.raw is not None:
+        column, end = locate.span(row.raw.decode("utf-8"), (fault.where,))
+        fault = replace(fault, column=column, end=end)
+    return fault.at("", row.number)
 
 
 def values(row: Row, kind: str) -> dict[str, Any]:

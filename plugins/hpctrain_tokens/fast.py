@@ -11,7 +11,8 @@ import contextlib
 import ctypes
 import json
 import os
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ NAME = f"gigatoken {VERSION}"
 REFERENCE = "tokenizers 0.23.3"
 """Whose splits were compared on every character; with another one each young character is asked for."""
 
-SAMPLES, LETTERS = 8, 500
+SAMPLES, LETTERS = 8, 250
 """So many documents of a shard are compared, and so much of each."""
 
 PROBES = ("", "a", "Hello  wörld\n\n1234 日本語 🙂", " \t x")
@@ -55,7 +56,7 @@ class Fast:
         self._cuts = cuts.allowed(said)
         self.samples = 0
         self.others = 0
-        """Documents that the reference made."""
+        """Parts of documents that the reference made."""
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> tuple[Fast | None, str]:
@@ -95,24 +96,26 @@ class Fast:
 
     def _some(self, texts: Sequence[str], trusted: Sequence[bool]) -> list[Any]:
         """The numbers of each text, where the reference has to make some."""
-        parts = [
-            cuts.cut(text, sure=self._cuts) if known else []
-            for text, known in zip(texts, trusted, strict=True)
-        ]
-        others = [text for text, cut in zip(texts, parts, strict=True) if not cut]
+        documents = [self._parts(text, known) for text, known in zip(texts, trusted, strict=True)]
+        others = [part for parts in documents for part, known in parts if not known]
         self.others += len(others)
         slow = self._tokenizer.encode(others, "I", bare=True)
-        return [
-            self._document(text, cut) if cut else self._vectors.numbers(next(slow))
-            for text, cut in zip(texts, parts, strict=True)
-        ]
+        return [self._document(parts, slow) for parts in documents]
 
-    def _document(self, text: str, parts: list[slice]) -> Any:
-        if len(parts) == 1:
-            return self._encode(text)
+    def _parts(self, text: str, known: bool) -> list[tuple[str, bool]]:
+        """A text in parts, each with whether this engine is trusted with it."""
+        slices = cuts.cut(text, cuts.LONG if known else cuts.SHORT, sure=self._cuts)
+        parts = [text[part] for part in slices]
+        if not parts:
+            return [(text, False)]
+        return list(zip(parts, [True] * len(parts) if known else self._letters.trusted(parts), strict=True))
+
+    def _document(self, parts: Sequence[tuple[str, bool]], slow: Iterator[array[int]]) -> Any:
+        if len(parts) == 1 and parts[0][1]:
+            return self._encode(parts[0][0])
         made = []
-        for part in parts:
-            made.append(self._encode(text[part]))
+        for part, known in parts:
+            made.append(self._encode(part) if known else self._vectors.numbers(next(slow)))
             self._renew()
         return self._vectors.joined(made)
 
@@ -122,6 +125,7 @@ class Fast:
             del self._encode
             _trim()
             self._encode = self._load(self._text).encode
+            self._began = resident()  # a long row is held, too: what is renewed cannot make that smaller
 
     def _prove(self, texts: Sequence[str]) -> None:
         sample = [text[:LETTERS] for text in texts[: SAMPLES - self.samples]]

@@ -9,6 +9,9 @@ from typing import Any
 SHOWN = 20
 """So many faults are told one by one; the rest is a number."""
 
+GOES_ON = "with room or another place for it, the same command goes on where it stopped"
+"""The help of whatever the disk refuses."""
+
 
 @dataclass(frozen=True)
 class Fault:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from typing import Any
 
 from hpctrain_tokens.faults import RowError
@@ -17,11 +18,13 @@ except ImportError:  # it comes with the fast engine, and is not needed
 _ESCAPED_KEY = rb'\\u00[2-7][0-9a-fA-F](?:[^"\\]|\\.){0,%d}"[ \t\r\n]*:'
 """Letters of a key can be written like this, and the key then stands twice unseen."""
 
+_OTHER = b'{"%s"' % secrets.token_hex().encode()
+
+ONE = "one object a line is needed: jq -c '{}' FILE > FILE.jsonl"
+SHOWN = 40
+
 KINDS = {
     type(None): "null",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
     str: "text",
     list: "a list",
     dict: "an object",
@@ -30,6 +33,8 @@ KINDS = {
 
 def said(value: object) -> str:
     """What a JSON value is, in words."""
+    if isinstance(value, (bool, int, float)):
+        return f"the number {value}"[:SHOWN] if not isinstance(value, bool) else str(value).lower()
     return KINDS.get(type(value), type(value).__name__)
 
 
@@ -54,10 +59,11 @@ def parse(row: Row) -> dict[str, Any]:
         raise _not_json(error, text) from None
     except RecursionError:
         raise RowError("not-json", "objects are nested too deeply") from None
-    except ValueError as error:  # a number of more digits than Python reads
-        raise RowError("not-json", f"the line is no JSON: {error}") from None
+    except ValueError:  # a number of more digits than Python reads
+        raise RowError("not-json", "a number has more digits than can be read") from None
     if not isinstance(value, dict):
-        raise RowError("not-object", f"the line is {said(value)}, an object is needed")
+        hint = ONE.format(".[]") if isinstance(value, list) else ""
+        raise RowError("not-object", f"the line is {said(value)}, an object is needed", hint=hint)
     return value
 
 
@@ -88,18 +94,26 @@ def _hides(data: bytes, longest: int) -> bool:
 
 
 def plain(rows: Lines, name: str) -> list[str] | None:
-    """The texts of whole lines in one go, where each is an object with this key alone, written once;
-    None: `parse` has to look at the lines."""
-    data, lines = rows.data, rows.lines
-    if orjson is None or not (name.isascii() and name.isidentifier()) or _hides(data, len(name)):
+    """The texts of whole lines in one go, where each begins with this key and has no other;
+    None: `parse` has to look at the lines.
+
+    The key is replaced by one that no row has: a row that says it again, in whatever way, has two then.
+    """
+    begin = f'{{"{name}"'.encode()
+    if orjson is None or not (name.isascii() and name.isidentifier()):
         return None
-    try:
-        found = [orjson.loads(line) for line in lines]
-        texts = [row[name] for row in found]
-    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
-        return None
-    alone = data.count(f'"{name}"'.encode()) == len(lines) == sum(map(len, found))
-    return texts if alone and all(type(text) is str for text in texts) else None
+    data, view, texts = rows.data, memoryview(rows.data), []
+    for start, stop in rows.spans():
+        if not data.startswith(begin, start):
+            return None
+        try:
+            (text,) = orjson.loads(b"".join((_OTHER, view[start + len(begin) : stop]))).values()
+        except ValueError:  # no JSON, or more than one key
+            return None
+        if type(text) is not str:
+            return None
+        texts.append(text)
+    return texts
 
 
 def decoded(raw: bytes) -> str:
@@ -129,6 +143,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _not_json(error: json.JSONDecodeError, text: str) -> RowError:
     column = error.pos + 1
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-        return RowError("truncated-row", "the line ends inside of its JSON", column=len(text) + 1)
+        whole = {"[": ".[]", "{": "."}.get(text.strip()[:2], ".[]" if text.lstrip()[:1] == "[" else "")
+        hint = ONE.format(whole) if whole else ""  # the file is one value on several lines
+        return RowError("truncated-row", "the line ends inside of its JSON", column=len(text) + 1, hint=hint)
+    if error.msg.startswith("Invalid control character"):
+        number = ord(text[error.pos])
+        said = f"U+{number:04X} stands there as it is, and JSON writes it \\u{number:04x}"
+        return RowError("not-json", said, column=column)
     message = error.msg[:1].lower() + error.msg[1:]
     return RowError("not-json", f"the line is no JSON: {message}", column=column)

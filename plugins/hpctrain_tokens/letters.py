@@ -13,12 +13,16 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from hpctrain_tokens import cuts
 
 NEIGHBOURS = "aA1 !\n'"
 """One of each kind that splitters tell apart."""
+
+MADE = range(0x20000), range(0x2F800, 0x2FA20)
+"""Where characters stand that are made of others; the rest of Unicode is without them, or empty."""
 
 LEADS, TRAILS = range(0xC2, 0xF5), range(0x80, 0xC0)
 """Bytes that begin and that end a character beyond ASCII, in UTF-8."""
@@ -77,7 +81,7 @@ def settled(letter: str) -> bool:
 @lru_cache(maxsize=1)
 def _parts() -> frozenset[str]:
     """Characters that others are made of."""
-    made = map(unicodedata.decomposition, map(chr, range(0x110000)))
+    made = map(unicodedata.decomposition, map(chr, chain(*MADE)))
     return frozenset(chr(int(part, 16)) for m in made if m and m[0] != "<" for part in m.split())
 
 

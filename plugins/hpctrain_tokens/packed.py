@@ -11,6 +11,8 @@ from hpctrain_tokens import safely
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.sources import Source
 
+AGAIN = "fetch it again, or pack it again"
+
 
 def unpack(sources: list[Source], work: Path) -> dict[int, Path]:
     """The plain form of each packed source, by its number; one that is there already is not made again."""
@@ -70,8 +72,8 @@ def _zstd(source: Source) -> Iterator[bytes]:
 
 
 def _early(source: Source) -> DataError:
-    return DataError.of("data-truncated", "the compressed file ends early", file=source.name)
+    return DataError.of("data-truncated", "the compressed file ends early", file=source.name, hint=AGAIN)
 
 
 def _broken(source: Source, error: Exception) -> DataError:
-    return DataError.of("data-unreadable", f"cannot be unpacked: {error}", file=source.name)
+    return DataError.of("data-unreadable", f"cannot be unpacked: {error}", file=source.name, hint=AGAIN)

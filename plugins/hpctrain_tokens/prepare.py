@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain_tokens import fields, manifest, options, packed, pieces, pool, safely, sources
-from hpctrain_tokens.bad import Ledger
+from hpctrain_tokens.bad import SOME, Ledger
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.merge import Layout, Merger
 from hpctrain_tokens.options import Options, Work
@@ -107,7 +107,7 @@ class _Preparation:
         top.mkdir(parents=True, exist_ok=True)
         self.pieces = pieces.divide(self.sources, packed.unpack(self.sources, top))
         if not self.pieces:
-            raise DataError.of("no-rows", "there are no rows", file=self.sources[0].name)
+            raise DataError.of("no-rows", "there are no rows", file=self.sources[0].name, hint=SOME)
         chosen = fields.find(self.sources, self.pieces, asked.options.column, asked.options.join)
         self.work: Work = options.work(asked.options, chosen, self.tokenizer)
         self.key = self.work.key(self.tokenizer)
@@ -157,10 +157,12 @@ class _Preparation:
         merger = Merger(layout, self.folder, len(shards), sum(s.tokens for s in shards))
         *before, last = layout.files()
         last.parent.mkdir(parents=True, exist_ok=True)
+        hidden = last.with_name(f".{last.name}")
         for old in reversed(layout.files()):
             old.unlink(missing_ok=True)
+        for path in (*before, hidden, layout.manifest):
+            safely.sweep(path)
         written = {path.name: merger.write(path) for path in before}
-        hidden = last.with_name(f".{last.name}")
         written[last.name] = merger.write(hidden, last)
         said = self.manifest(shards, ledger, written)
         manifest.write(layout.manifest, said)

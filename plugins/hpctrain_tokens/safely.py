@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -19,23 +21,35 @@ class Sink(Protocol):
 
 
 @contextlib.contextmanager
-def written(path: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete and on the disk; a failure leaves nothing."""
+def written(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
+    """A file that gets its name when it is complete and on the disk; a failure leaves nothing.
+
+    Without `sync` it may be damaged when the machine itself fails: for what is checked before it is used.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         partial.replace(path)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not say which file it had no room for
         raise
 
 
-def write(path: Path, data: bytes) -> None:
+def sweep(path: Path) -> None:
+    """Remove what writers of this file left that were killed."""
+    for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        partial.unlink(missing_ok=True)
+
+
+def write(path: Path, data: bytes, *, sync: bool = True) -> None:
     """`data` as a whole file."""
-    with written(path) as file:
+    with written(path, sync=sync) as file:
         file.write(data)
 
 
@@ -53,6 +67,14 @@ def blocks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while block := file.read(BLOCK):
             yield block
+
+
+def crc32(path: Path) -> int:
+    """A number that changes when a file is damaged."""
+    number = 0
+    for block in blocks(path):
+        number = zlib.crc32(block, number)
+    return number
 
 
 def sha256(path: Path) -> str:

@@ -114,10 +114,19 @@ def declared(folder: Path, subset: str, split: str) -> list[str]:
         return []
     import yaml  # late: only cards of the hub need it
 
-    configs = (yaml.safe_load(match[1]) or {}).get("configs") or []
+    try:
+        said = yaml.safe_load(match[1])
+    except yaml.YAMLError as error:
+        message = f"the card of the dataset cannot be read: {str(error).splitlines()[0]}"
+        raise DataError.of("data-unreadable", message, file=str(card), hint="name files below it") from None
+    configs = _tables(said.get("configs")) if isinstance(said, dict) else []
     chosen = [c for c in configs if c.get("config_name") == subset] if subset else configs[:1]
     default = [c for c in configs if c.get("default")] if not subset else []
     return [p for c in default or chosen for p in _patterns(c.get("data_files"), split or "train")]
+
+
+def _tables(rows: Any) -> list[dict[str, Any]]:
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _patterns(data_files: Any, split: str) -> Iterator[str]:
@@ -126,9 +135,8 @@ def _patterns(data_files: Any, split: str) -> Iterator[str]:
 
 
 def _strings(rows: list[Any], split: str) -> Iterator[str]:
-    for row in rows:
-        if isinstance(row, str):
-            yield row
-        elif row.get("split") == split:
+    yield from (row for row in rows if isinstance(row, str))
+    for row in _tables(rows):
+        if row.get("split") == split:
             path = row.get("path") or []
             yield from [path] if isinstance(path, str) else path

@@ -22,6 +22,19 @@ ENDS = {
 """What ends a document where nothing was said: each trainer's own choice, then the other's."""
 
 
+def _configuration(path: Path) -> dict[str, Any]:
+    """What the folder says of special tokens; nothing where it has no such file."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError as error:  # of its letters or of its JSON
+        raise DataError.of("data-tokenizer", f"cannot be read: {error}", file=str(path)) from None
+    if not isinstance(found, dict):
+        raise DataError.of("data-tokenizer", "cannot be used: it is no object", file=str(path))
+    return found
+
+
 @dataclass(frozen=True)
 class Tokenizer:
     """`path` is `tokenizer.json`; `special` says what its tokens mean when a document has their text:
@@ -40,8 +53,7 @@ class Tokenizer:
         path = path / "tokenizer.json" if path.is_dir() else path
         if not path.is_file():
             raise DataError.of("no-tokenizer", f"there is no tokenizer.json at {given}", file=str(path))
-        beside = path.with_name("tokenizer_config.json")
-        return cls(path, special, json.loads(beside.read_text("utf-8")) if beside.is_file() else {})
+        return cls(path, special, _configuration(path.with_name("tokenizer_config.json")))
 
     @cached_property
     def engine(self) -> Any:

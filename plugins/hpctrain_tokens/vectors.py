@@ -24,32 +24,24 @@ class Letters:
     def __init__(self, alike: Callable[[Sequence[str]], list[bool]]) -> None:
         self._alike = alike
         self._table = np.zeros(LETTERS, "u1")
-        self._new: list[Any] = []
 
     def trusted(self, texts: Sequence[str]) -> list[bool]:
         """Of each text, whether the engines cannot differ in what they know of its characters."""
-        first = [TRUSTED if text.isascii() else self._state(text) for text in texts]
-        if self._new:
-            new = np.unique(np.concatenate(self._new))
-            self._new = []
-            self._table[new] = np.where(self._alike([chr(c) for c in new]), TRUSTED, STRANGE)
-        return [
-            (self._state(text) if state == UNKNOWN else state) == TRUSTED
-            for text, state in zip(texts, first, strict=True)
-        ]
+        found = [None if text.isascii() else self._beyond(text) for text in texts]
+        new = [letters[self._table[letters] == UNKNOWN] for letters in found if letters is not None]
+        if any(map(len, new)):
+            unknown = np.unique(np.concatenate(new))
+            self._table[unknown] = np.where(self._alike([chr(c) for c in unknown]), TRUSTED, STRANGE)
+        return [letters is None or bool(np.all(self._table[letters] == TRUSTED)) for letters in found]
 
-    def _state(self, text: str) -> int:
-        """Unknown when one of the characters is; these are remembered. ASCII is taken out before."""
-        worst = TRUSTED
+    def _beyond(self, text: str) -> Any:
+        """The characters beyond ASCII, each at least once."""
+        parts = [np.zeros(0, "<u4")]
         for i in range(0, len(text), PART):
-            beyond = text[i : i + PART].encode().translate(None, ASCII)
-            letters = np.frombuffer(beyond.decode().encode("utf-32-le"), "<u4")
-            states = self._table[letters]
-            least = int(states.min(initial=TRUSTED))
-            if least == UNKNOWN:
-                self._new.append(np.unique(letters[states == UNKNOWN]))
-            worst = min(worst, least)
-        return worst
+            beyond = text[i : i + PART].encode().translate(None, ASCII).decode()
+            parts.append(np.frombuffer(beyond.encode("utf-32-le"), "<u4"))
+        found = np.concatenate(parts)
+        return np.unique(found) if len(found) > PART else found
 
 
 def numbers(document: array[int]) -> Any:
@@ -75,7 +67,7 @@ def block(documents: Sequence[Any], rule: Rule) -> Block:
             made = _flat(documents, rule)
     ended = rule.end is not None
     lengths = array("i", [len(d) + ended if len(d) else 0 for d in documents if rule.empty or len(d)])
-    return Block(made.tobytes(), lengths, sizes.count(0), tuple(inside))
+    return Block(made.data, lengths, sizes.count(0), tuple(inside))
 
 
 def _flat(documents: Sequence[Any], rule: Rule) -> Any:

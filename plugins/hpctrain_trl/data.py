@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
+from hpctrain_trl import fields
 from hpctrain_trl.errors import BadConfig
 from hpctrain_trl.settings import Settings
 
-_SPLIT = re.compile(r"(?P<name>.+):(?P<split>[A-Za-z_][\w.]*(?:\[[\d:%+]*\])?)\Z")
 _SUFFIXES = {
     ".json": "json",
     ".jsonl": "json",
@@ -32,26 +31,17 @@ def load(settings: Settings, side: str, chat: bool) -> Any:
     rows = _rows(spec, getattr(settings, f"{side}_subset"))
     if len(rows) == 0:
         raise BadConfig("data-empty", f"{side}_dataset {spec} has no rows")
-    source, target = (_pair_field(settings, side, end) for end in ("source", "target"))
-    if settings.method == "pretrain":
-        return _texts(rows, settings.text_field, spec)
-    if source:
-        return _pairs(_only(rows, spec, source, target), source, target, chat)
-    if {"prompt", "completion"} <= set(rows.column_names):
-        return _pairs(_only(rows, spec, "prompt", "completion"), "prompt", "completion", chat)
-    if settings.messages_field in rows.column_names:
-        return _messages(rows, settings.messages_field, spec, chat)
-    return _texts(rows, settings.text_field, spec)
-
-
-def _pair_field(settings: Settings, side: str, end: str) -> str:
-    own: str = getattr(settings, f"{side}_{end}_field")
-    return own or (getattr(settings, f"train_{end}_field") if side == "eval" else "")
+    kind, named = fields.chosen(settings, side, rows.column_names)
+    if kind == "pairs":
+        return _pairs(_only(rows, spec, *named), named[0], named[1], chat)
+    if kind == "messages":
+        return _messages(rows, named[0], spec, chat)
+    return _texts(rows, named[0], spec)
 
 
 def _rows(spec: str, subset: str) -> Any:
     """Open `PATH`, `PATH:SPLIT` or `NAME:SPLIT`."""
-    name, split = split_of(spec)
+    name, split = fields.split_of(spec)
     if Path(name).is_file() and Path(name).stat().st_size == 0:
         raise BadConfig("data-empty", f"{name} is an empty file")
     try:
@@ -74,13 +64,8 @@ def _opened(name: str, subset: str, split: str) -> Any:
     kind = _SUFFIXES.get(path.suffix)
     if kind is None:
         raise BadConfig("data-kind", f"{name} is of a kind that is not known", " ".join(_SUFFIXES))
-    return _one(datasets.load_dataset(kind, data_files=name), split, name)
-
-
-def split_of(spec: str) -> tuple[str, str]:
-    """`("name", "train")` of `name:train`; a path that exists is never taken apart."""
-    match = None if Path(spec).exists() else _SPLIT.match(spec)
-    return (match["name"], match["split"]) if match else (spec, "")
+    how = {"sep": "\t"} if path.suffix == ".tsv" else {}
+    return _one(datasets.load_dataset(kind, data_files=name, **how), split, name)
 
 
 def _one(found: Any, split: str, spec: str) -> Any:
@@ -93,14 +78,14 @@ def _one(found: Any, split: str, spec: str) -> Any:
     return found[name]
 
 
-def _only(rows: Any, spec: str, *fields: str) -> Any:
+def _only(rows: Any, spec: str, *named: str) -> Any:
     """Only these fields, each checked to be there and to be text in every row."""
-    for field in fields:
+    for field in named:
         if field not in rows.column_names:
             there = ", ".join(rows.column_names)
             raise BadConfig("data-field", f"{spec} has no field {field}", f"there are: {there}")
-    rows = rows.select_columns(list(fields))
-    for field in fields:
+    rows = rows.select_columns(list(named))
+    for field in named:
         kind = getattr(rows.features[field], "dtype", type(rows.features[field]).__name__)
         if kind not in ("string", "large_string"):
             raise BadConfig("data-type", f"field {field} of {spec} holds {kind}, not text")

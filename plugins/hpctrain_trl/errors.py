@@ -9,18 +9,23 @@ EXIT_CONFIG = 78
 
 
 class BadConfig(Exception):
-    """A setting, the data or a folder is wrong: what, and what to type instead."""
+    """A setting, the data or a folder is wrong: what, which setting of ours, and what to type instead."""
 
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
+    def __init__(
+        self, code: str, message: str, hint: str = "", *, where: str = "", notes: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
+        self.where = f"train.trl.{where}" if where else ""
+        self.notes = notes
 
     @property
     def said(self) -> str:
-        hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"error[{self.code}]: {self.message}{hint}"
+        more = [("where", self.where), *(("note", note) for note in self.notes), ("hint", self.hint)]
+        lines = "".join(f"\n  {word}: {text}" for word, text in more if text)
+        return f"error[{self.code}]: {self.message}{lines}"
 
 
 class Diverged(Exception):

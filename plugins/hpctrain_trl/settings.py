@@ -125,6 +125,11 @@ FIELDS = {f.name: f for f in fields(Settings)}
 CHECKPOINT = r"checkpoint-(?P<step>\d+)"
 CHECKPOINT_LAST = "trainer_state.json"
 """The file of a checkpoint that is written last: without it the checkpoint is cut."""
+ABOUT_DATA = (
+    "method", "text_field", "messages_field",
+    *(f"{side}_{end}" for side in ("train", "eval") for end in ("dataset", "source_field", "target_field")),
+)  # fmt: skip
+"""The settings that decide which fields of the data are read: `hpctrain_trl.fields`."""
 
 Fault = tuple[str, str]
 """A field and what is wrong with it."""

@@ -58,3 +58,40 @@ def test_what_is_fatal_is_shown_once(here: Product) -> None:
     assert done.stderr.count("metrics is no regular expression") == 1
     done = here("plan", "run.toml", "--json", code=2)
     assert json.loads(done.stdout)["schema"] == "hpctrain/plan/1"
+
+
+def test_a_word_of_the_cluster_is_not_blamed_on_the_run_file(here: Product) -> None:
+    here.write(small("true"))
+    site = here.folder / "local.toml"
+    site.write_text('operator = "us"\nscheduler = "slrum"\n')
+    said = here("plan", "run.toml", code=2, HPCTRAIN_SITE=str(site)).stderr
+    assert f"{site}:2:" in said
+    assert 'help: scheduler = "slurm"\n' in said
+
+
+def test_an_account_is_refused_where_it_stands(here: Product) -> None:
+    here.write(small("true").replace("nodes = 1", 'nodes = 1\naccount = "my project"'))
+    said = here("check", "run.toml", code=2).stderr
+    assert 'error[account]: an account is one plain name, not "my project"' in said
+    assert "run.toml:7:11" in said
+
+
+def test_without_a_name_the_run_of_this_folder_is_meant(used: Product) -> None:
+    other = used.home / "other"
+    other.mkdir()
+    there = attrs.evolve(used, folder=other)
+    assert there("status").stdout.startswith("small/1")
+    there.write(small("echo other").replace('"small"', '"small-two"'))
+    for command in ("status", "logs", "metrics", "diagnose"):
+        said = there(command, code=2).stderr
+        assert "no run of small-two yet" in said, command
+        assert "help: small/1 " in said, command
+    there("submit", "run.toml", "--wait")
+    assert there("status").stdout.startswith("small-two/1")
+    assert used("status").stdout.startswith("small/1")
+
+
+def test_a_part_of_a_run_is_a_run_of_its_file(here: Product) -> None:
+    here.write(small("true"))
+    here("exec", "run.toml", "--", "true")
+    assert here("status").stdout.startswith("small-exec/1")

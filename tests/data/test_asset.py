@@ -15,6 +15,7 @@ from hpctrain.defaults import PLUGINS
 from hpctrain.errors import ConfigError
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import Entry
+from hpctrain.model.cluster import Cluster
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.run import Asset, Environment, RunSpec, TrainSpec
 from hpctrain.model.step import Step
@@ -37,6 +38,12 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+def site() -> Cluster:
+    """A toy with room for assets and data."""
+    toy = cluster()
+    return attrs.evolve(toy, storage=dict.fromkeys(("runs", "assets", "data"), toy.storage["runs"]))
+
+
 def plan(options: dict[str, Any], **assets: Asset) -> Plan:
     import importlib
 
@@ -47,7 +54,7 @@ def plan(options: dict[str, Any], **assets: Asset) -> Plan:
     given = assets or {"corpus": HUB, "tok": MODEL}
     made = {**given, "set": Asset(use="tokens", options=options)}
     run = RunSpec(name="r", cluster="toy", assets=made, environment=Environment(), train=TrainSpec())
-    return planner.make(run, cluster(), (), hooks.call)
+    return planner.make(run, site(), (), hooks.call)
 
 
 def step(options: dict[str, Any] = OPTIONS, **assets: Asset) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import attrs
@@ -28,6 +29,7 @@ class Case:
     left: int | None = 3
     first: bytes = GOOD * 3
     name: str = "data.jsonl"
+    hint: str = ""
 
     @property
     def exit(self) -> int:
@@ -43,12 +45,12 @@ CASES = {
     "null": Case(b"null\n", "not-object"),
     "number": Case(b"5\n", "not-object"),
     "list": Case(b'["a", "b"]\n', "not-object"),
-    "null text": Case(b'{"text": null}\n', "not-text"),
-    "number text": Case(b'{"text": 5}\n', "not-text"),
-    "list text": Case(b'{"text": ["a"]}\n', "not-text"),
+    "null text": Case(b'{"text": null}\n', "not-text", column=10),
+    "number text": Case(b'{"text": 5}\n', "not-text", column=10),
+    "list text": Case(b'{"text": ["a"]}\n', "not-text", column=10),
     "missing key": Case(b'{"txt": "a"}\n', "row-key"),
     "invalid utf-8": Case(b'{"text": "caf\xe9"}\n', "not-utf8", column=14),
-    "lone surrogate": Case(rb'{"text": "\ud800"}' + b"\n", "surrogate"),
+    "lone surrogate": Case(rb'{"text": "\ud800"}' + b"\n", "surrogate", column=10),
     "NUL byte": Case(b'{"text": "a\x00b"}\n', "not-json", column=12),
     "escaped NUL": Case(rb'{"text": "a\u0000b"}' + b"\n", left=4),
     "no final newline": Case(GOOD[:-1], left=4),
@@ -56,6 +58,12 @@ CASES = {
     "byte order mark inside": Case(b"\xef\xbb\xbf" + GOOD, "not-json"),
     "two objects": Case(GOOD[:-1] + GOOD, "not-json", column=23),
     "CRLF": Case(GOOD, first=GOOD.replace(b"\n", b"\r\n") * 3, left=4),
+    "duplicate keys, one in disguise": Case(rb'{"text": "a", "te\u0078t": "b"}' + b"\n", "row-duplicate"),
+    "one list in one line": Case(b'[{"text": "a"}]\n', "not-object", hint="jq -c '.[]'"),
+    "one list in many lines": Case(
+        b'[\n{"text": "b"}]', "truncated-row", 1, 2, None, b"", hint="jq -c '.[]'"
+    ),
+    "one object in many lines": Case(b'{\n"text": 1\n}', "truncated-row", 1, 2, None, b"", hint="jq -c '.'"),
     "duplicate keys": Case(b'{"text": "a", "text": "b"}\n', "row-duplicate"),
     "deep": Case(b'{"text": ' + b"[" * 100_000 + b"\n", "not-json"),
     "long number": Case(b'{"text": ' + b"9" * 5000 + b"}\n", "not-json"),
@@ -87,10 +95,13 @@ def run(path: Path, tokenizer: Path, *more: str) -> int:
     )
 
 
+@pytest.mark.parametrize("engine", ["reference", "fast"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_bad_input(case: Case, tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input(
+    case: Case, engine: str, tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = put(case, tmp_path)
-    assert run(path, tokenizer) == case.exit
+    assert run(path, tokenizer, "--engine", engine) == case.exit
     said = capsys.readouterr()
     made = sorted(p.name for p in (tmp_path / "out").rglob("*"))
     if not case.code:
@@ -100,6 +111,8 @@ def test_bad_input(case: Case, tmp_path: Path, tokenizer: Path, capsys: pytest.C
     assert said.err.startswith(f"error[{case.code}]: ")
     if case.line:
         assert f"--> {path}:{case.line}:{case.column}" in said.err
+    assert case.hint in said.err.partition("help: ")[2]
+    assert "help: " in said.err, "it says what to do"
     assert made == [], "nothing is half written"
 
 
@@ -210,3 +223,35 @@ def test_a_template_that_is_no_template(
     path = reference.jsonl(tmp_path / "a.jsonl", [{"messages": [{"role": "user", "content": "a"}]}])
     assert run(path, tokenizer, "--chat-template", str(tmp_path / "t.jinja")) == BAD_CONFIG
     assert "error[chat-template]: line 2 of the template" in capsys.readouterr().err
+
+
+BESIDE = {
+    "a configuration cut off": ("tokenizer_config.json", b'{"eos', "data-tokenizer"),
+    "a configuration that is a list": ("tokenizer_config.json", b"[1]", "data-tokenizer"),
+    "a tokenizer cut off": ("tokenizer.json", b"{", "data-tokenizer"),
+    "a template of other letters": ("chat_template.jinja", b"\xff{{", "chat-template"),
+}
+
+
+@pytest.mark.parametrize(("name", "data", "code"), BESIDE.values(), ids=BESIDE)
+def test_a_broken_file_of_the_tokenizer(
+    name: str, data: bytes, code: str, tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "tokenizer"
+    shutil.copytree(tokenizer, broken)
+    (broken / name).write_bytes(data)
+    path = reference.jsonl(tmp_path / "a.jsonl", [{"messages": [{"role": "assistant", "content": "a"}]}])
+    assert run(path, broken) == BAD_CONFIG
+    said = capsys.readouterr().err
+    assert said.startswith(f"error[{code}]: ")
+    assert f"--> {broken / name}" in said
+    assert list((tmp_path / "out").rglob("*")) == []
+
+
+@pytest.mark.parametrize("option", ["--max-bad", "--workers", "--model-vocab"])
+def test_numbers_below_zero(
+    option: str, tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}])
+    assert run(path, tokenizer, f"{option}=-1") == BAD_CONFIG
+    assert f"argument {option}: -1 is no whole number from 0 on" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from hpctrain_tokens.__main__ import BAD_CONFIG, main
-from hpctrain_tokens.chat import locate
+from hpctrain_tokens.chat import check, locate
 from hpctrain_tokens.chat.template import Template
 from hpctrain_tokens.tokenizer import Tokenizer
 from tests.data import reference
@@ -213,6 +214,20 @@ def test_every_fault_of_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     assert said.err.count("error[") == 3
     assert 'did you mean "assistant"?' in said.err
     assert said.out == "3 rows: 1 good, 2 bad (at most 20 are shown)\n"
+
+
+def test_a_long_row_of_a_packed_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check, "LONGEST", 1000)
+    good = json.dumps({"messages": [USER, ANSWER]})
+    long = json.dumps({"messages": [USER, {**ANSWER, "content": "x" * 1000}]})
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(f"{good}\n{long}\n{good}\n{long}".encode()))
+    assert main(["check", str(path)]) == BAD_CONFIG
+    said = capsys.readouterr()
+    assert [line for line in (2, 4) if f"--> {path}:{line}:1" in said.err] == [2, 4]
+    assert said.out.startswith("4 rows: 2 good, 2 bad")
 
 
 def test_chat_jsonl_leaves_bad_rows_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

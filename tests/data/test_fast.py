@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain_tokens import fast, manifest
+from hpctrain_tokens import cuts, fast, manifest
 from hpctrain_tokens.options import Options
 from hpctrain_tokens.prepare import Asked, prepare
 from hpctrain_tokens.tokenizer import Tokenizer
@@ -66,6 +66,35 @@ def test_characters_that_the_engines_know_differently(tmp_path: Path, folder: Pa
     texts = ["plain", f"a {YOUNG}", "with \u00e4, \u4e2d and \u0416", "a rocket: \U0001f680", "\ue000"]
     assert engine._letters.trusted(texts) == [True, False, True, True, True]
     both(tmp_path, folder, ["plain", f"-{YOUNG}", "\u07f3\u07fd", "after"])
+
+
+def test_the_reference_makes_only_the_parts_that_it_has_to(tmp_path: Path, folder: Path) -> None:
+    engine, why = fast.Fast.of(Tokenizer.at(str(folder)))
+    assert engine is not None, why
+    text = f"{'plain words ' * 2000}{YOUNG}{' and more of them' * 2000}"
+    parts = engine._parts(text, False)
+    assert "".join(part for part, _ in parts) == text
+    assert [YOUNG in part for part, _ in parts] == [not known for _, known in parts]
+    assert sum(len(part) for part, known in parts if not known) < 2 * cuts.SHORT
+    both(tmp_path, folder, ["before", text, "after"])
+
+
+def test_memory_that_stays_is_renewed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long row holds more than may be renewed for: again at each of its parts would take minutes."""
+    engine, why = fast.Fast.of(Tokenizer.at(str(folder)))
+    assert engine is not None, why
+    load, loads = engine._load, []
+
+    def counted(text: str) -> Any:
+        loads.append(text)
+        return load(text)
+
+    engine._load = counted
+    held = fast.resident() + 2 * fast.RENEW
+    monkeypatch.setattr(fast, "resident", lambda: held)
+    for _ in range(3):
+        engine._renew()
+    assert len(loads) == 1
 
 
 def test_what_the_post_processor_adds_is_not_lost(tmp_path: Path, make_tokenizer: Make) -> None:

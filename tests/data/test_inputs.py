@@ -182,6 +182,20 @@ def test_splits_and_subsets(
     assert [s.path.name for s in sources.found([str(folder)], subset, split)] == names
 
 
+def test_a_card_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text("{}\n")
+    (tmp_path / "README.md").write_text("---\ndata_files: [\nconfigs: {\n---\n")
+    with pytest.raises(DataError, match="the card of the dataset cannot be read"):
+        sources.found([str(tmp_path)])
+
+
+@pytest.mark.parametrize("configs", ["5", "[5]", "[{data_files: 5}]", "[{data_files: [5, {path: x}]}]"])
+def test_a_card_that_says_nothing_of_files(tmp_path: Path, configs: str) -> None:
+    (tmp_path / "train.jsonl").write_text("{}\n")
+    (tmp_path / "README.md").write_text(f"---\nconfigs: {configs}\ndata_files: x\n---\n")
+    assert [source.path.name for source in sources.found([str(tmp_path)])] == ["train.jsonl"]
+
+
 def test_a_split_behind_a_colon(tmp_path: Path) -> None:
     folder = snapshot(tmp_path, PLAIN)
     assert [s.path.name for s in sources.found([f"{folder}:test"])] == ["test-00000-of-00001.jsonl"]

@@ -73,6 +73,12 @@ def test_young_characters_that_change_are_not_settled() -> None:
     assert not letters.settled(TODHRI), "unknown to this Python, or a part of another letter"
 
 
+def test_where_characters_stand_that_others_are_made_of() -> None:
+    made = map(unicodedata.decomposition, map(chr, range(0x110000)))
+    parts = {chr(int(part, 16)) for m in made if m and m[0] != "<" for part in m.split()}
+    assert letters._parts() == parts
+
+
 def test_words_that_are_no_bytes_trust_nothing(plan: dict[str, Any]) -> None:
     found = probe({**plan, "pre_tokenizer": {"type": "Metaspace"}})
     assert found.alike(["\u00e9", "\u4e2d"]) == [False, False]
@@ -103,13 +109,14 @@ def test_where_long_rows_may_be_cut(plan: dict[str, Any], change: dict[str, Any]
 def test_cuts_give_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuts, "LONG", 40)
     text = "some words, and 12 more\nof them  \n" * 9
-    parts = [text[part] for part in cuts.cut(text, sure=True)]
+    parts = [text[part] for part in cuts.cut(text, 40, sure=True)]
     assert "".join(parts) == text
     assert len(parts) > 5
     assert max(map(len, parts)) <= 40
-    assert cuts.cut("x" * 100, sure=True) == [], "nowhere to cut"
-    assert cuts.cut(text, sure=False) == []
-    assert cuts.cut("short", sure=False) == [slice(None)]
+    assert cuts.cut("x" * 100, 40, sure=True) == [], "nowhere to cut"
+    assert cuts.cut("x" * 30, 10, sure=True) == [slice(0, None)], "nor here, but it is not long"
+    assert cuts.cut(text, 40, sure=False) == []
+    assert cuts.cut("short", 40, sure=False) == [slice(0, None)]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
@@ -124,6 +131,6 @@ def test_cut_texts_have_the_numbers_of_the_whole(
     engine = Tokenizer.from_str(json.dumps(plan))
     monkeypatch.setattr(cuts, "LONG", 400)
     text = "it's  a\n\n\te\u0301 don't 1234 \u00e9 x \u0301y the  fox\n(jumps) a1 \r\n" * 150
-    parts = [text[part] for part in cuts.cut(text, sure=cuts.allowed(plan))]
+    parts = [text[part] for part in cuts.cut(text, 400, sure=cuts.allowed(plan))]
     assert len(parts) > 10
     assert [n for part in parts for n in engine.encode(part).ids] == engine.encode(text).ids

@@ -12,6 +12,7 @@ import pytest
 
 from hpctrain_tokens import histogram, manifest, pieces, pool
 from hpctrain_tokens.faults import DataError
+from hpctrain_tokens.merge import Merger
 from hpctrain_tokens.options import Options
 from hpctrain_tokens.prepare import Asked, count, prepare
 from tests.data import reference
@@ -139,6 +140,42 @@ def _dies(*_: object) -> None:
     import signal
 
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_only_what_is_damaged_is_made_again(
+    tmp_path: Path, tokenizer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "SIZE", 1000)
+    path = rows(tmp_path / "a.jsonl", texts(100))
+    made(path, tmp_path / "whole", tokenizer)
+    interrupted(path, tmp_path / "x", tokenizer)
+    shards = sorted(tmp_path.glob(".x.work/*/*.tokens.bin"))
+    shards[1].write_bytes(bytes([shards[1].read_bytes()[0] ^ 1]) + shards[1].read_bytes()[1:])
+    before = [shard.stat().st_ino for shard in shards]
+    interrupted(path, tmp_path / "x", tokenizer, workers=2)
+    assert [i for i, shard in enumerate(shards) if shard.stat().st_ino != before[i]] == [1]
+    made(path, tmp_path / "x", tokenizer)
+    assert reference.same(tmp_path / "x_text_document", tmp_path / "whole_text_document")
+
+
+def interrupted(path: Path, out: Path, tokenizer: Path, **asked: int) -> None:
+    """All shards, and no result."""
+    with pytest.MonkeyPatch.context() as ends:
+        ends.setattr(Merger, "write", _interrupts)
+        with pytest.raises(KeyboardInterrupt):
+            made(path, out, tokenizer, **asked)
+
+
+def _interrupts(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_a_killed_writer_left_goes(tmp_path: Path, tokenizer: Path) -> None:
+    ends = (".x_text_document.bin.1.partial", "..x_text_document.idx.1.partial")
+    for name in (*ends, ".x_text_document.manifest.json.1.partial", ".y_text_document.bin.1.partial"):
+        (tmp_path / name).touch()
+    made(rows(tmp_path / "a.jsonl", texts(5)), tmp_path / "x", tokenizer)
+    assert [path.name for path in tmp_path.glob(".*")] == [".y_text_document.bin.1.partial"]
 
 
 def test_the_same_content_is_not_made_again(tmp_path: Path, tokenizer: Path) -> None:

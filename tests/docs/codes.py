@@ -13,6 +13,7 @@ ERRORS = {
     "ConfigError",
     "PluginError",
     "StepFailed",
+    "StepRefused",
     "SubmitError",
     "NotReachable",
     "IntegrityError",

@@ -15,6 +15,7 @@ from hpctrain.hooks.manager import NO_WRAPPERS
 from hpctrain.hooks.scan import names
 from hpctrain.runfile.schema import run_schema
 from hpctrain.session import TECHNOLOGIES
+from hpctrain_plugins.trainers import command
 
 MADE = "<!-- written from the code: pytest tests/docs --update-golden -->"
 
@@ -128,6 +129,9 @@ maps a scheduler's name to words. `template("/tmp/${{USER}}")` makes a word of t
 The scripts of a step: `job.sh` is what the scheduler starts; it starts `node.sh` once on each node and
 `rank.sh` once per rank, both outside the environment; `rank.sh` enters the environment and starts
 `task.sh`, which runs the commands. `hpctrain help Layer` prints one section of this page.
+
+What the fields of a `RunSpec` and of a `Cluster` hold is said with their keys in [run-file.md](run-file.md)
+and [cluster-file.md](cluster-file.md).
 """
 
 
@@ -166,6 +170,7 @@ def run_file_page() -> str:
             parts += _table(f"[{key}]", table)
             for name, inner in _inner(table):
                 parts += _table(f"[{key}.{name}]", inner)
+                parts += _places() if name == "command" else ()
                 parts += _deeper(f"{key}.{name}", inner, seen)
     package = tables["environment"]["properties"]["packages"]["items"]["anyOf"][1]
     parts += _table("A package", package)
@@ -186,6 +191,13 @@ def _options() -> dict[tuple[str, str], type]:
 
 def _inner(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield from ((name, row) for name, row in table["properties"].items() if "properties" in row)
+
+
+def _places() -> Iterator[str]:
+    yield "| in `argv` | becomes |"
+    yield "|---|---|"
+    yield from (f"| `{{{name}}}` | {says[:1].upper()}{says[1:]}. |" for name, says in command.PLACES.items())
+    yield "\nOther braces stay as they are.\n"
 
 
 def _deeper(title: str, table: Mapping[str, Any], seen: set[str]) -> Iterator[str]:

@@ -17,10 +17,10 @@ from tests.docs.generated import PAGES
 from tests.house.sources import ROOT
 
 CORE_OWN = {
-    *("Asset", "Binding", "Plan", "PlannedStep", "RunSpec", "Span", "Survey"),
+    *("Asset", "Binding", "Plan", "Span", "Survey"),
     *("ConfigError", "NotReachable", "PluginError", "SubmitError"),
 }
-"""What hooks are given or raise, and nobody makes by hand."""
+"""What hooks are given or raise, and nobody makes by hand; `help plan` is the command's."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -33,9 +33,10 @@ def test_the_page_is_as_the_code_says(name: str, pytestconfig: pytest.Config) ->
 
 def test_every_key_and_hook_says_what_it_means() -> None:
     for name, page in PAGES.items():
-        empty = [line for line in page().splitlines() if line.startswith("|") and "|  |" in line]
+        empty = [
+            line for line in page().splitlines() if line.startswith("|") and ("|  |" in line or "| ." in line)
+        ]
         assert not empty, name
-    assert "| .|" not in PAGES["run-file.md"]().replace(" .", ".")
     assert PAGES["hooks.md"]().count("```python hook\n@hookimpl") >= 16
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import ConfigError, PluginError
-from hpctrain.hooks.load import find, load
+from hpctrain.hooks.load import find, load, load_file
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import installed
 from tests.hooks.dists import GOOD, cluster
@@ -62,6 +62,14 @@ def test_a_broken_plugin_is_named(site: Path, how: str) -> None:
     assert "broken (acme-broken 0.3)" in str(caught.value)
     assert caught.value.exit_code == 3
     assert add(site, "whole").call("configure_network", **GIVEN) == ()
+
+
+def test_a_file_of_hooks_is_not_a_distribution_to_upgrade(tmp_path: Path) -> None:
+    file = tmp_path / "acme.py"
+    file.write_text("import os\n")
+    with pytest.raises(PluginError, match="does not say HPCTRAIN_API") as caught:
+        load_file(file)
+    assert caught.value.problems[0].hint == f"HPCTRAIN_API = 1      (at the top of {file})"
 
 
 def test_a_raising_hook_shows_its_line(site: Path) -> None:

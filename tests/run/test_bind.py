@@ -76,12 +76,6 @@ def test_a_missing_account_says_what_to_type(cluster: Cluster) -> None:
     assert problem.hint == "hpctrain submit RUN_FILE --account ACCOUNT      (or `account` in settings)"
 
 
-@pytest.mark.parametrize("account", ["../x", "a/b", "a b", "-A", "a\nb", "$(id)"])
-def test_an_account_is_one_plain_name(cluster: Cluster, account: str) -> None:
-    with pytest.raises(ConfigError, match="an account is one plain name"):
-        bind(with_storage(cluster, opt="/opt"), charged(account), ADA, here=False)
-
-
 def test_all_that_is_wrong_is_said_at_once_but_only_for_used_roles(cluster: Cluster) -> None:
     toy = with_storage(cluster, env="${NOT_SET}/x", data="relative", runs="/a/../b", opt="/opt")
     with pytest.raises(ConfigError) as caught:

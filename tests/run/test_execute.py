@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.errors import NotReachable, StepFailed
+from hpctrain.errors import NotReachable, StepFailed, StepRefused
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.execute import last_lines, run_step
 from hpctrain.run.tools import Tools
@@ -43,6 +43,33 @@ def test_a_failure_shows_the_end_of_the_log(tmp_path: Path) -> None:
     assert problem.notes[1:-1] == (*map(str, range(83, 101)), "2%", "token ***")
     assert problem.hint == f"less {run.log('env')}"
     assert run.record.read()[-1]["code"] == 3
+
+
+SAID = """\
+echo busy
+echo 'error[data-field]: the data has no field nn' >&2
+printf '  %s\\n' 'where: train.trl.nn' 'note: a has: nb' 'hint: nn = "nb"' >&2
+echo 'error: and more' >&2
+exit 78"""
+
+
+def test_what_a_step_says_of_the_run_file_is_a_refusal(tmp_path: Path) -> None:
+    run = directory(tmp_path, SAID)
+    for _ in range(2):  # an earlier attempt's sentences are not said again
+        with pytest.raises(StepRefused) as caught:
+            run_step(run, "env", Tools(), env={})
+        first, second = caught.value.problems
+        assert (caught.value.exit_code, first.code, first.where) == (2, "step-refused", "train.trl.nn")
+        assert (first.message, first.hint) == ("the data has no field nn", 'nn = "nb"')
+        assert first.notes == ("a has: nb",)
+        assert (second.message, second.where) == ("and more", "")
+    assert run.record.read()[-1]["code"] == 78
+
+
+def test_that_code_without_a_sentence_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(StepFailed, match="ended with exit code 78") as caught:
+        run_step(directory(tmp_path, "exit 78"), "env", Tools(), env={})
+    assert caught.value.exit_code == 4
 
 
 def test_a_step_without_script_is_said_before_anything_is_recorded(tmp_path: Path) -> None:

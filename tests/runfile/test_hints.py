@@ -102,3 +102,41 @@ def test_a_program_in_a_word_belongs_in_a_file() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_toml('[train.command]\nargv = ["python", "-c", "a\\nb"]\n', "run.toml")
     assert "program in a file" in caught.value.problems[0].hint
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ('model = "org/x"', 'model = { hub = "org/x" }'),
+        ('model = "gpt2"', 'model = { hub = "gpt2" }'),
+        ('data = "https://example.org/a.jsonl"', 'data = { url = "https://example.org/a.jsonl" }'),
+        ('code = "git+https://x.org/y@v1"', 'code = { git = "https://x.org/y", rev = "v1" }'),
+        ('data = "./a.jsonl"', 'data = { path = "./a.jsonl" }'),
+        ('data = "what is this"', ""),
+        ("data = 3", ""),
+    ],
+)
+def test_an_asset_that_is_a_string_is_offered_as_a_table(project: Project, line: str, hint: str) -> None:
+    assert refused(project, f"[assets]\n{line}\n").hint == hint
+
+
+@pytest.mark.parametrize(
+    ("packages", "hint"),
+    [
+        ('["torch 2.9.0"]', '"torch==2.9.0"'),
+        ('["git+https://x.org/y.git@main#egg=y"]', '{ git = "https://x.org/y.git", rev = "main" }'),
+        ('["./mylib"]', '{ path = "./mylib" }'),
+        ('{ torch = "2.9.0" }', 'packages = ["torch==2.9.0"]'),
+        ('{ torch = "latest" }', 'packages = ["trl==0.23.1"]'),
+        ('"trl"', 'packages = ["trl"]'),
+    ],
+)
+def test_packages_as_other_tools_write_them(project: Project, packages: str, hint: str) -> None:
+    assert refused(project, f"[environment]\npackages = {packages}\n").hint == hint
+
+
+def test_a_key_of_an_asset_that_names_no_origin_lists_them(project: Project) -> None:
+    problem = refused(project, '[assets]\nmodel = { repo = "org/x" }\n')
+    assert problem.hint == "hub"
+    assert problem.notes == ("one of hub, url, git, path, command or use is needed",)
+    assert not refused(project, '[assets]\nmodel = { hub = "org/x", splitt = "train" }\n').notes

@@ -16,6 +16,13 @@ def messages(**tables: Any) -> list[str]:
     return [fault.problem(None).message for fault in faults]
 
 
+@pytest.mark.parametrize("account", ["../x", "a/b", "a b", "-A", "a\nb", "$(id)", "ä"])
+def test_an_account_is_one_plain_name(account: str) -> None:
+    (said,) = messages(resources={"account": account})
+    assert said.startswith("an account is one plain name, not ")
+    assert messages(resources={"account": "EUHPC_D12-3.x"}) == []
+
+
 @pytest.mark.parametrize(
     "asset",
     [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hpctrain_trl import environment
-from hpctrain_trl.data import split_of
 from hpctrain_trl.environment import Ranks
 from hpctrain_trl.errors import BadConfig
+from hpctrain_trl.fields import split_of
 
 MASTER = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "12345"}
 

@@ -123,6 +123,10 @@ def test_from_nothing_to_a_run_in_the_overlay(first: tuple[Trainee, dict[str, An
     listed = alice.twin.sh(f"unsquashfs -l {OVERLAYS}/{name}")
     assert "/alpha/__init__.py" in listed
     assert "dist-packages/json" not in listed
+    rows = alice.twin.sh(f"unsquashfs -ll {OVERLAYS}/{name}").splitlines()
+    modes = {row.split()[0] for row in rows if row[:1] in "-d"}
+    assert modes
+    assert all(mode[7] == "r" and mode[9] == ("x" if mode[3] == "x" else "-") for mode in modes), modes
 
 
 def test_every_variable_reaches_the_task_byte_for_byte(first: tuple[Trainee, dict[str, Any]]) -> None:

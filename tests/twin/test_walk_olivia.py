@@ -38,6 +38,8 @@ def test_the_walk_ends_with_named_artefacts(twin: Start) -> None:
     models = {digest for name, digest in sums.items() if name.endswith("/model.json")}
     assert len(models) == 1
     assert '"VIRTUAL_ENV": "/user-software"' in done.stdout
+    logs = done.stdout.rpartition("== 11.")[2].rpartition("== 12.")[0]
+    assert "learned" in logs.splitlines()[-2]
     assert '"HF_TOKEN": "7 characters", "HUGGING_FACE_HUB_TOKEN": "7 characters"' in done.stdout
     for secret in ("hf_walk", TOKEN):
         assert secret not in done.stdout + done.stderr

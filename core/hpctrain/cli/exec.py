@@ -12,8 +12,9 @@ from hpctrain.cli.on_node import Asked, Held, below, hold, node_options
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, JobFailed
 from hpctrain.model.duration import Duration
+from hpctrain.plan.goal import EXEC
 from hpctrain.run.execute import last_lines
-from hpctrain.run.goals import EXEC, execute
+from hpctrain.run.goals import execute
 from hpctrain.run.status import exit_record
 
 USUAL = Duration.parse("30m")

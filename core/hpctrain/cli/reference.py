@@ -9,10 +9,11 @@ import enum
 import textwrap
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import attrs
 
+from hpctrain.cli.table import COMMANDS
 from hpctrain.model.frozen import frozen
 from hpctrain.runfile.schema import notes, table_schema
 from hpctrain.runfile.strict import fields_of
@@ -22,7 +23,9 @@ VALUES = {
     "Around a command": ("model.layer", "Layer EnvVar How At Module Bind File Quote"),
     "Steps": ("model.step", "Step Need Artifact Pin After When Launch Ranks"),
     "Training": ("model.train", "Train Layout Pattern Numbers"),
-    "Code and packages": ("model.run", "Code Stack"),
+    "The run": ("model.run", "RunSpec Code Stack"),
+    "The cluster": ("model.cluster", "Cluster"),
+    "The plan": ("model.plan", "Plan PlannedStep"),
     "Jobs": ("model.job", "JobFiles Job JobState State Allocation Event Rule"),
     "Scripts": ("render.scripts", "Shape"),
     "Problems": ("errors", "Problem"),
@@ -144,7 +147,9 @@ def _said(default: object) -> str:
 def _value(cls: type) -> Section:
     said = notes(cls)
     rows = _members(cls) if issubclass(cls, enum.Enum) else _fields(cls)
-    return Section(title=cls.__name__, says=said[""], rows=tuple(rows), topics=(cls.__name__.lower(),))
+    asked = cls.__name__.lower()
+    topics = () if asked in COMMANDS else (asked,)  # `hpctrain help plan` is the command's
+    return Section(title=cls.__name__, says=said[""], rows=tuple(rows), topics=topics)
 
 
 def _members(cls: type[enum.Enum]) -> Iterator[Row]:
@@ -152,6 +157,7 @@ def _members(cls: type[enum.Enum]) -> Iterator[Row]:
 
 
 def _fields(cls: type) -> Iterator[Row]:
+    kinds = get_type_hints(cls)
     for field in attrs.fields(cls):
         needed = field.default is attrs.NOTHING
         shown = not needed and isinstance(field.default, (str, int, enum.Enum)) and field.default != ""
@@ -160,8 +166,15 @@ def _fields(cls: type) -> Iterator[Row]:
             kind=str(field.type),
             default=str(field.default) if shown else "",
             needed=needed,
-            says=notes(cls).get(field.name, ""),
+            says=notes(cls).get(field.name) or _says(kinds[field.name]),
         )
+
+
+def _says(kind: Any) -> str:
+    """What the class of a field says of itself, in a sentence."""
+    found = (notes(member)[""] for member in (kind, *get_args(kind)) if attrs.has(member))
+    first = next(found, "").partition(". ")[0]
+    return f"{first.rstrip('.')}." if first else ""
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpctrain.errors import ConfigError
+from hpctrain.plan import goal
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.registry import Registry
 
 
 def find(said: str | None, environ: Mapping[str, str]) -> RunDirectory:
-    """The run that `said` means; without one the newest of all."""
+    """The run that `said` means; without one the newest of the run file here, or else of all."""
     here = RunDirectory.at(Path(said)) if said else None
     if here is not None:
         return here
@@ -20,12 +21,37 @@ def find(said: str | None, environ: Mapping[str, str]) -> RunDirectory:
     if not runs:
         raise ConfigError.of("no-run", "there are no runs yet", hint="hpctrain submit RUN_FILE")
     if not said:
-        return runs[-1]
+        return _newest(runs, environ)
     name, _, number = said.partition("/")
     wanted = [r for r in runs if r.name == name and number in ("", str(r.number))]
     if not wanted:
         raise _unknown(said, runs)
     return wanted[-1]
+
+
+def _newest(runs: list[RunDirectory], environ: Mapping[str, str]) -> RunDirectory:
+    """The newest that the run file of this folder made; without such a file the newest of all."""
+    name = _named_here(environ)
+    if not name:
+        return runs[-1]
+    names = (name, *(f"{name}-{part}" for part in goal.NAMES))
+    own = [r for r in runs if r.name in names]
+    if not own:
+        hint = f"{runs[-1].title}      (the newest of all)"
+        raise ConfigError.of("no-run", f"no run of {name} yet", hint=hint)
+    return own[-1]
+
+
+def _named_here(environ: Mapping[str, str]) -> str:
+    """The `name` of the run file here or above; "" without one, or while it cannot be read."""
+    from hpctrain.runfile.find import find_run
+    from hpctrain.runfile.text import read_toml
+
+    try:
+        name = read_toml(*find_run(None, environ, Path.cwd())).data.get("name")
+    except ConfigError:
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def _unknown(said: str, runs: list[RunDirectory]) -> ConfigError:

@@ -15,6 +15,8 @@ READY = "ready"
 """The environment that is not built: a run file must say where it is."""
 GPUS, NODES = "gpus = 4                              # or nodes = 1", "nodes = 1"
 """What a template asks for, and what a computer without GPUs of its own can give."""
+_UNADDRESSED = re.compile(r"^\[\[source\]\]\n(?:(?!url|sure)\w.*\n)+(?!\w)", re.MULTILINE)
+"""An official source without an address: for a machine that only begins like that one it is none."""
 DETECT = "[]  # regular expressions for the full host name of a login node"
 PLUGIN = ("pyproject.toml", "README.md", "hpc_NAME/__init__.py", "tests/test_kit.py")
 
@@ -58,7 +60,7 @@ def plugin(name: str, like: str) -> dict[str, str]:
 
 def _renamed(facts: str, name: str) -> str:
     """Another cluster's facts under a new name; whose login nodes they are is not copied."""
-    front, table, rest = facts.partition("\n[")
+    front, table, rest = _UNADDRESSED.sub(r'\g<0>sure = "inferred"\n', facts).partition("\n[")
     own = {"name": f'"{name}"', "title": f'"{name}"', "operator": '""', "detect": DETECT}
     lines = []
     for line in front.split("\n"):

@@ -12,6 +12,7 @@ from hpctrain.cli.on_node import Asked, Held, below, hold, node_options
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, JobFailed, NotReachable
 from hpctrain.model.duration import Duration
+from hpctrain.plan.goal import SHELL
 from hpctrain.run import goals
 from hpctrain.run.status import exit_record
 from hpctrain.run.submit import filled
@@ -39,13 +40,13 @@ def command(out: Out, /, **options: Any) -> int:
             resources, f"{plain.run.name} on {plain.cluster.name}", below(plain)
         ),
     )
-    held = hold(out, session, goals.SHELL)
+    held = hold(out, session, SHELL)
     try:
-        folder = held.run.step(goals.SHELL)
+        folder = held.run.step(SHELL)
         held.until_started(folder / "ready")
         if not (folder / "ready").exists():
             raise _ended(held)
-        job = held.steps()[goals.SHELL].job
+        job = held.steps()[SHELL].job
         out.say(f"job {job}: the shell ends it; `exit` leaves")
         code = held.tools.terminal(_attach(held, job), cwd=held.run.path, env=_terminal(held))
         if not _left(held):
@@ -64,7 +65,7 @@ def _terminal(held: Held) -> dict[str, str]:
 def _attach(held: Held, job: str) -> tuple[str, ...]:
     """The command that brings this terminal into the job, as the scheduler's plugin says it."""
     session = held.session
-    planned = session.plan().step_named(goals.SHELL)
+    planned = session.plan().step_named(SHELL)
     rendered = session.hooks.need("render_job", step=planned, plan=session.plan(), binding=session.binding)
     if rendered.attach is None:
         raise NotReachable.of(
@@ -72,8 +73,8 @@ def _attach(held: Held, job: str) -> tuple[str, ...]:
             f"{session.cluster.scheduler} has no way to bring a terminal into a job",
             hint="hpctrain exec -- CMD",
         )
-    words = (*rendered.attach, "/bin/bash", f"steps/{goals.SHELL}/attach.sh", goals.SHELL)
-    values = {"HPC_JOB": job, "HPC_STEP": goals.SHELL, "HPC_RUN": str(held.run.path)}
+    words = (*rendered.attach, "/bin/bash", f"steps/{SHELL}/attach.sh", SHELL)
+    values = {"HPC_JOB": job, "HPC_STEP": SHELL, "HPC_RUN": str(held.run.path)}
     return tuple(filled(word, values, session.binding) for word in words)
 
 
@@ -81,7 +82,7 @@ def _left(held: Held) -> bool:
     """Whether the shell's user left, so that the job ended well; else the job went away under it."""
     end = time.monotonic() + LAST_WORD_SECONDS
     while time.monotonic() < end:
-        found = exit_record(held.run.path, goals.SHELL)
+        found = exit_record(held.run.path, SHELL)
         if found is not None:
             return found.code == 0
         time.sleep(0.2)
@@ -92,12 +93,12 @@ def _ended(held: Held) -> JobFailed:
     """The job went away: why, as far as the scheduler says."""
     found = held.steps()
     held.refuse_failed(found)
-    mine = found[goals.SHELL]
+    mine = found[SHELL]
     why = mine.reason or f"it is {mine.state.value}"
     asked = held.session.plan().run.resources.time
     return JobFailed.of(
         "allocation-ended",
         f"the allocation ended under the shell: {why}",
-        notes=(f"log: {held.run.log(goals.SHELL)}",),
+        notes=(f"log: {held.run.log(SHELL)}",),
         hint=f"hpctrain shell --time {Duration(asked.seconds * 2).short}" if asked else "hpctrain shell",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from hpctrain.ui.table import facts
@@ -55,8 +56,23 @@ def _word(entry: dict[str, Any], term: Term) -> list[str]:
 
 
 def _key(entry: dict[str, Any], term: Term) -> list[str]:
-    said = dict.fromkeys((entry["layer"], entry["where"]))  # an option is its own place
-    return [f"{term.paint('name', entry['name'])}  from {', '.join(said)}"]
+    said = ", ".join(
+        dict.fromkeys(filter(None, (entry["layer"], entry["where"])))
+    )  # an option is its own place
+    name = term.paint("name", entry["name"])
+    if "value" not in entry:
+        return [f"{name}  from {said}; not used in this run"]
+    nobody = "the default, which nobody changed" if entry["default"] else "follows from other keys"
+    return [f"{name} = {_toml(entry['value'])}  {f'from {said}' if said else nobody}"]
+
+
+def _toml(value: Any) -> str:
+    """A value as a run file writes it; what has none is a dash."""
+    if isinstance(value, dict) and value:
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return "-" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _step(entry: dict[str, Any], term: Term) -> list[str]:

@@ -13,7 +13,7 @@ from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, JobFailed
 from hpctrain.model.duration import Duration
 from hpctrain.model.run import Asset, Resources
-from hpctrain.plan.goal import Goal
+from hpctrain.plan.goal import TUNNEL, Goal
 from hpctrain.run import editor, goals
 from hpctrain.session import Session
 
@@ -47,7 +47,7 @@ def command(out: Out, /, cli: str | None, sha256: str | None, update: bool, **op
     asked = Asked(**options)
     usual |= asked.facts("tunnel")
     session = asked.session(Duration.parse(usual.get("time", USUAL)), goal)
-    held = hold(out, session, goals.TUNNEL)
+    held = hold(out, session, TUNNEL)
     try:
         found = _said(out, held)
     except BaseException:
@@ -61,11 +61,11 @@ def command(out: Out, /, cli: str | None, sha256: str | None, update: bool, **op
 
 def _said(out: Out, held: Held) -> dict[str, str]:
     """Show each thing a person needs as the job says it, until the link is there."""
-    path = held.run.step(goals.TUNNEL) / "said"
+    path = held.run.step(TUNNEL) / "said"
     held.until_started(path)
     shown: dict[str, str] = {}
     while "link" not in shown:
-        ended = (held.run.step(goals.TUNNEL) / "exit").exists()
+        ended = (held.run.step(TUNNEL) / "exit").exists()
         found = editor.words(path.read_text("utf-8", "replace")) if path.exists() else {}
         new = {name: value for name, value in found.items() if name not in shown}
         shown |= new

@@ -70,11 +70,13 @@ def checked(entry: Entry, module: ModuleType) -> ModuleType:
     speaks = getattr(module, "HPCTRAIN_API", None)
     if speaks != HOOK_API:
         said = "does not say HPCTRAIN_API" if speaks is None else f"speaks hook API {speaks!r}"
+        upgrade = f"pip install --upgrade {entry.distribution} hpctrain"
+        ours = f"HPCTRAIN_API = {HOOK_API}      (at the top of {module.__file__})"
         raise PluginError.of(
             "plugin-api",
             f"{SINGULAR[entry.kind]} {entry.said} {said}; this hpctrain speaks {HOOK_API}",
             where=entry.module,
-            hint=f"pip install --upgrade {entry.distribution} hpctrain",
+            hint=ours if entry.distribution == "file" else upgrade,
         )
     return module
 
@@ -95,7 +97,9 @@ def _missing(kind: str, name: str, known: list[str]) -> ConfigError:
 
 
 def _key(kind: str) -> str:
-    return {"clusters": "cluster", "environments": "environment.use", "trainers": "train.use"}.get(kind, "")
+    """Where a run file, or `cluster.toml`, names a plugin of this kind."""
+    keys = {"clusters": "cluster", "environments": "environment.use", "trainers": "train.use"}
+    return {**keys, "schedulers": "scheduler"}.get(kind, "")
 
 
 def _unimportable(entry: Entry, error: Exception) -> PluginError:

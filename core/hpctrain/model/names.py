@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 NAME_RULE = "a name: at most 64 letters, digits, '.', '_' or '-', the first a letter or digit"
 
@@ -12,6 +13,11 @@ NAME_RULE = "a name: at most 64 letters, digits, '.', '_' or '-', the first a le
 def is_name(text: str) -> bool:
     """Whether `text` may name a run, a cluster, a step: it becomes part of paths and scripts."""
     return bool(_NAME.match(text)) and ".." not in text
+
+
+def is_account(text: str) -> bool:
+    """Whether jobs may be charged to `text`: it becomes part of paths and of the scheduler's words."""
+    return bool(_ACCOUNT.match(text))
 
 
 def is_variable(text: str) -> bool:

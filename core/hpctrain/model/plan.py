@@ -21,7 +21,7 @@ from hpctrain.model.words import Line, Word
 class Surround:
     """The folded layers of one step: what really goes around its commands.
 
-    `env` holds the variables in force, `lost` those that another layer overrode.
+    `env` holds the variables in force, `lost` those that another layer overrode; the rest is as in `Layer`.
     """
 
     env: tuple[EnvVar, ...] = ()
@@ -43,8 +43,12 @@ class PlannedStep:
 
     step: Step
     here: bool
+    """Whether it runs where hpctrain was started; if not, it is a job."""
     around: Surround
+    """What goes around its commands: the fields of `Layer`, of all layers together; `lost` are variables
+    that another layer overrode."""
     queue: str = ""
+    """The queue of its job, as the cluster calls it."""
     waits: bool = False
     """A step of the login node behind a job: it waits for `hpctrain continue`."""
 
@@ -61,13 +65,15 @@ class Plan:
     cluster: Cluster
     pins: tuple[Pin, ...]
     steps: tuple[PlannedStep, ...]
+    """In their order; that of training is called train."""
     train: Train | None = None
     problems: tuple[Problem, ...] = ()
     digest: str = ""
+    """What it would run, as one hash; the same for two people with the same run."""
     origins: Mapping[str, Origin] = attrs.field(factory=dict)
+    """Key path of the run -> who said it; keys that are not there are defaults."""
     plugins: tuple[str, ...] = ()
     """`kind:name (distribution version)`, beside the plan and never in its digest."""
-    attempts: int = 1
 
     def step_named(self, name: str) -> PlannedStep | None:
         return next((s for s in self.steps if s.name == name), None)

@@ -134,7 +134,7 @@ class Environment:
 class Asset:
     """A model, tokenizer or dataset; one of hub, url, git, path, command or use is its origin."""
 
-    hub: str = ""
+    hub: str = attrs.field(default="", metadata={"also": ("repo", "repo_id", "huggingface", "hf")})
     """A repository of the model hub: org/name."""
     url: str = ""
     """An address; `sha256` pins it."""

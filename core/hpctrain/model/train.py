@@ -90,6 +90,7 @@ class Train:
     numbers: Numbers = attrs.field(factory=Numbers)
     """What `plan` shows of size and time."""
     before: tuple[Step, ...] = ()
-    """Steps of the trainer's own that must end well before training: its validator, a build."""
+    """Steps of the trainer's own that must end well before training: its validator, a build. One that is
+    `inside` waits for all that is prepared, another only for the data that is brought without a job."""
     source: str = ""
     """Stamped by core: who answered."""

@@ -86,6 +86,8 @@ def _layers(given: Given, item: Placed, network: tuple[Layer, ...]) -> list[At]:
         layers.append(At(Level.CORE, facts.secrets_layer(given.run)))
         layers += [At(_level(layer), layer) for layer in network]
         layers.append(At(Level.TRAINER, given.train_layer))
+        if given.train is not None:
+            layers.append(At(Level.CORE, facts.logs_layer(given.run, cluster, step)))
         layers.append(At(Level.RUN_FILE, _own(given.run)))
     return layers
 

@@ -11,6 +11,7 @@ from hpctrain.model.layer import EnvVar
 from hpctrain.model.plan import Plan, PlannedStep
 from hpctrain.plan.about import about, known
 from hpctrain.plan.encode import encode
+from hpctrain.plan.keys import keys
 from hpctrain.plan.words import said, set_by
 
 
@@ -32,7 +33,14 @@ def names(plan: Plan) -> list[str]:
     """All that can be explained in this plan."""
     variables = {v.name for s in plan.steps for v in (*s.around.env, *s.around.lost)}
     words = {said(w) for s in plan.steps for ws in s.around.ask.values() for w in ws}
-    return sorted(variables | words | set(plan.origins) | {s.name for s in plan.steps} | set(known(plan)))
+    return sorted(
+        variables
+        | words
+        | set(plan.origins)
+        | set(keys(plan.run))
+        | {s.name for s in plan.steps}
+        | set(known(plan))
+    )
 
 
 def _variables(plan: Plan, step: PlannedStep, name: str) -> Iterator[dict[str, Any]]:
@@ -75,9 +83,12 @@ def _asks(step: PlannedStep, what: str) -> Iterator[dict[str, Any]]:
 
 
 def _key(plan: Plan, what: str) -> Iterator[dict[str, Any]]:
-    origin = plan.origins.get(what)
-    if origin is not None:
-        yield {"kind": "key", "name": what, "layer": origin.layer, "where": origin.said}
+    origin, key = plan.origins.get(what), keys(plan.run).get(what)
+    if origin is None and key is None:
+        return
+    layer, where = (origin.layer, origin.said) if origin else ("", "")
+    value = {"value": key.value, "default": key.default} if key else {}
+    yield {"kind": "key", "name": what, "layer": layer, "where": where, **value}
 
 
 def _step(step: PlannedStep) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from hpctrain.model.cluster import Cluster, NetVar, Network, Place
 from hpctrain.model.layer import At, Bind, EnvVar, How, Layer, Module
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Need, Step
-from hpctrain.model.words import Cmd, Secret, template
+from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, template
 
 TOKENS = {"huggingface": "HF_TOKEN", "wandb": "WANDB_API_KEY"}
 """Where tools look for a token; another secret's variable is its own name in capitals."""
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
+LOGS = "logs"
+"""The storage role in which each training job's log has a link, named by run and job."""
 QUIET = {
     "PYTHONUNBUFFERED": ("1", "a line of log is seen when it is written"),
     "NO_COLOR": ("1", "logs hold no escape codes"),
@@ -45,6 +47,15 @@ def secrets_layer(run: RunSpec) -> Layer:
         for name in run.secrets
     )
     return Layer(env=tuple(env), source="core")
+
+
+def logs_layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
+    """The training's log where the site's users look for it, if facts name a folder for logs."""
+    if LOGS not in cluster.storage:
+        return Layer()
+    link = Join(Loc(LOGS), f"/{run.name}_", Var("HPC_JOB"), ".out")
+    log = Join(Var("HPC_RUN"), f"/logs/{step.name}.log")
+    return Layer(job=(Cmd.of("hpc_link", log, link),), source="core")
 
 
 def place_layer(place: Place) -> Layer:

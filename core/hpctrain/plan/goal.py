@@ -58,3 +58,6 @@ class Goal:
 
 BUILD = Goal(name="build")
 STAGE = Goal(name="stage", env=False, assets=lambda _: True)
+EXEC, SHELL, TUNNEL = "exec", "shell", "tunnel"
+NAMES = (BUILD.name, STAGE.name, EXEC, SHELL, TUNNEL)
+"""What follows the name of a run in the names of its parts."""

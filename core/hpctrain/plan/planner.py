@@ -18,7 +18,7 @@ from hpctrain.plan.around import Given, surround
 from hpctrain.plan.encode import digest
 from hpctrain.plan.goal import Goal
 from hpctrain.plan.place import place
-from hpctrain.plan.proof import proof
+from hpctrain.plan.proof import at_once, proof
 
 Call = Callable[..., Any]
 TRAIN = "train"
@@ -153,7 +153,11 @@ class _Maker:
         self.launch = self.ask("launch", train=self.train) or self.launch
         time = self.run.resources.time
         prepared = tuple(After(step.name) for step in (*env, *data))
-        own = [attrs.evolve(s, after=(*s.after, *prepared)) for s in _chained(self.train.before)]
+        brought = tuple(After(step.name) for step in data if at_once(step))
+        own = [
+            attrs.evolve(s, after=(*s.after, *(prepared if s.inside else brought)))
+            for s in _chained(self.train.before)
+        ]
         train = Step(
             name=TRAIN,
             commands=(Cmd(self.train.argv),),

@@ -12,11 +12,16 @@ from hpctrain.plan.place import fits
 PROOF = "offline"
 
 
+def at_once(step: Step) -> bool:
+    """Whether a step runs before any job. What spares the queue waits for such steps alone: behind a job it
+    would be a job too."""
+    return not step.inside and not step.after
+
+
 def proof(data: Iterable[Step], train: Step, cluster: Cluster) -> Step | None:
     """A step behind those that fetch; None where training has the network, or nothing is fetched."""
-    # Behind a job it would be a job too: it is here to spare the queue.
-    at_once = (s for s in data if Need.NETWORK in s.needs and not s.after)
-    brought = [(s, s.makes) for s in at_once if s.makes is not None]
+    fetched = (s for s in data if at_once(s) and Need.NETWORK in s.needs)
+    brought = [(s, s.makes) for s in fetched if s.makes is not None]
     place = next((p for p in cluster.place if fits(train, p)), None)
     if not brought or place is None or Need.NETWORK in place.provides:
         return None

@@ -19,8 +19,6 @@ _PART = re.compile(r"\{(?P<field>user|account|uid|home)\}|\$\{(?P<variable>[A-Za
 _LATE = {"user": "USER", "account": "HPC_ACCOUNT", "uid": "UID", "home": "HOME"}
 """The shell variable that stands for a field whose value is not known here."""
 
-_NAME = re.compile(r"[A-Za-z0-9_][\w.-]{0,63}\Z", re.ASCII)
-
 
 def bind(
     cluster: Cluster,
@@ -41,7 +39,7 @@ def bind(
     own = dict(settings_roles or {})
     account = run.resources.account
     known = _known(account, environ if there else {})
-    problems = [_account(account)] if account and not _NAME.match(account) else []
+    problems: list[Problem] = []
     roots: dict[str, Word] = {}
     for role, template in {**{r: s.path for r, s in cluster.storage.items()}, **own}.items():
         if roles is not None and role not in roles:
@@ -54,11 +52,6 @@ def bind(
     raise_fatal(problems)
     python = sys.executable if there else "python3"
     return Binding(roots=roots, user=environ.get("USER", ""), account=account, python=python)
-
-
-def _account(account: str) -> Problem:
-    message = f"an account is one plain name, not {account!r}"
-    return Problem(code="account", message=message, where="resources.account")
 
 
 def _known(account: str, environ: Mapping[str, str]) -> dict[str, str]:

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hpctrain.errors import NotReachable, StepFailed
-from hpctrain.run import files
+from hpctrain.errors import NotReachable, StepFailed, StepRefused
+from hpctrain.run import files, refused
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.here import host_name
 from hpctrain.run.tools import Tools, ending
@@ -30,13 +30,15 @@ def run_step(
 ) -> None:
     """Start `steps/<step>/job.sh` in the run directory and wait for it, whatever it takes.
 
-    Events `step-started` and `step-ended` go to the record; `code` is null after an interrupt.
+    Events `step-started` and `step-ended` go to the record; `code` is null after an interrupt. A step that
+    says what is wrong with the run file, and ends as `refused` wants it, is no failure but a refusal.
     """
     argv = ("bash", f"steps/{step}/job.sh")
     if not (directory.step(step) / "job.sh").is_file():
         raise NotReachable.of("no-step", f"{directory.title} has no script of a step {step!r}")
     log = directory.log(step)
     files.make_folder(log.parent)
+    earlier = log.stat().st_size if log.exists() else 0
     record = directory.record
     record.append("step-started", step=step, host=host_name(), pid=os.getpid())
     began = time.monotonic()
@@ -45,20 +47,25 @@ def run_step(
         code = tools.stream(argv, cwd=directory.path, env=env, log=log, on_line=on_line)
     finally:
         record.append("step-ended", step=step, code=code, seconds=round(time.monotonic() - began, 3))
-    if code:
-        raise StepFailed.of(
-            "step-failed",
-            f"step {step} of {directory.title} {ending(code)}",
-            notes=(" ".join(argv), *map(tools.scrubbed, last_lines(log, SHOWN)), f"log: {log}"),
-            hint=f"less {log}",
-        )
+    if not code:
+        return
+    lines = tuple(map(tools.scrubbed, last_lines(log, SHOWN, earlier)))
+    if code == refused.CODE and (said := refused.problems(lines)):
+        raise StepRefused(*said)
+    raise StepFailed.of(
+        "step-failed",
+        f"step {step} of {directory.title} {ending(code)}",
+        notes=(" ".join(argv), *lines, f"log: {log}"),
+        hint=f"less {log}",
+    )
 
 
-def last_lines(log: Path, count: int) -> tuple[str, ...]:
-    """The last lines of a log of any size; lines that were rewritten show their last state."""
+def last_lines(log: Path, count: int, begin: int = 0) -> tuple[str, ...]:
+    """The last lines of a log of any size, none of before `begin`; lines that were rewritten show their last
+    state."""
     with files.naming(log, "read"), log.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _TAIL_BYTES))
+        file.seek(max(begin, size - _TAIL_BYTES))
         text = file.read().decode("utf-8", "replace")
     shown = (line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n"))
     return tuple(deque((line for line in shown if line), maxlen=count))

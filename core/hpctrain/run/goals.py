@@ -11,12 +11,11 @@ from hpctrain.model.run import Asset, Resources, RunSpec
 from hpctrain.model.step import Need, Step
 from hpctrain.model.words import Cmd, Join, Loc, Raw
 from hpctrain.plan import queues
-from hpctrain.plan.goal import Assets, Goal
+from hpctrain.plan.goal import EXEC, SHELL, TUNNEL, Assets, Goal
 from hpctrain.render.tree import helper
 from hpctrain.run import editor
 
 TARGET = frozenset({Need.TARGET, Need.GPU})
-EXEC, SHELL, TUNNEL = "exec", "shell", "tunnel"
 EDITOR = "editor"
 """The asset that a tunnel brings."""
 FOLDER = "runfile"

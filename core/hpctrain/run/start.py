@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hpctrain.errors import ConfigError, NotReachable, Problem, SubmitError, raise_fatal
+from hpctrain.errors import ConfigError, NotReachable, Problem, StepRefused, SubmitError, raise_fatal
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import names
@@ -146,7 +146,10 @@ def submit(
     run = create(session)
     graph = graph_of(run)
     hands = crew(graph, session.hooks, tools, session.environ, tell)
-    return run, carry(run, graph, attrs.evolve(hands, inside=inside.env if inside else None))
+    try:
+        return run, carry(run, graph, attrs.evolve(hands, inside=inside.env if inside else None))
+    except StepRefused as error:
+        raise StepRefused(*session.located(error.problems)) from None
 
 
 def under_way(session: Session, tools: Tools) -> RunDirectory | None:

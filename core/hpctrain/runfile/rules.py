@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from hpctrain.model.names import NAME_RULE, is_name, is_variable
+from hpctrain.model.names import NAME_RULE, is_account, is_name, is_variable
 from hpctrain.model.run import Asset, Code, Environment, Package, Resources, RunSpec, TrainSpec
 from hpctrain.runfile.alternatives import AT_MOST_ONE, ONE_OF
 from hpctrain.runfile.faults import Fault, wrong_value
@@ -135,6 +135,12 @@ def check_code(code: Code) -> Iterator[Fault]:
     yield from _no_option(code, ("git", "rev", "path"))
 
 
+def check_account(account: str) -> Iterator[Fault]:
+    if account and not is_account(account):
+        shown = json.dumps(account, ensure_ascii=False)
+        yield Fault(code="account", message=f"an account is one plain name, not {shown}")
+
+
 def check_resources(resources: Resources) -> Iterator[Fault]:
     yield from _alternatives(resources)
 
@@ -144,6 +150,7 @@ RUN_CHECKS: Mapping[Any, Check] = {
     Asset: check_asset,
     Code: check_code,
     Resources: check_resources,
+    (Resources, "account"): check_account,
     (RunSpec, "name"): check_name,
     (RunSpec, "cluster"): check_name,
     (Environment, "use"): check_optional_name,

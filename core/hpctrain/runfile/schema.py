@@ -140,8 +140,14 @@ _COMPOUND: tuple[tuple[Callable[[Any], bool], Callable[[Any], Schema]], ...] = (
 
 @cache
 def notes(cls: type) -> Mapping[str, str]:
-    """The docstring of a class under "" and those of its fields, which only its source has."""
-    found = {"": _plain(inspect.getdoc(cls) or cls.__name__)}
+    """The docstring of a class under "" and those of its fields, which only their source has."""
+    found = {
+        name: note
+        for base in reversed(cls.__bases__)
+        if attrs.has(base)
+        for name, note in notes(base).items()
+    }
+    found[""] = _plain(inspect.getdoc(cls) or cls.__name__)
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):  # a class made at run time has no source

@@ -107,14 +107,12 @@ class Strict:
     def _table(self, value: Any, cls: Any) -> Any:
         parse = getattr(cls, "parse", None)
         if parse is not None and isinstance(value, str):
-            return self._checked(_parsed(parse, value), cls)
+            return self._checked(_parsed(parse, value, cls), cls)
         if not isinstance(value, dict):
             needed = "a table" if parse is None else "a table or a string"
-            raise wrong_type(value, needed)
+            raise wrong_type(value, needed, _example(value, cls))
         fields = fields_of(cls)
-        faults = [
-            _unknown(number, key, value[key], fields) for number, key in enumerate(value) if key not in fields
-        ]
+        faults = [_unknown(number, key, value, cls) for number, key in enumerate(value) if key not in fields]
         found: dict[str, Any] = {}
         for name, field in fields.items():
             if name in value:
@@ -146,7 +144,7 @@ class Strict:
 
     def _many(self, value: Any, kind: Any) -> Any:
         if not isinstance(value, list):
-            raise wrong_type(value, "an array", _as_array(value))
+            raise wrong_type(value, "an array", _example(value, kind))
         inner = get_args(kind)[0]
         pairs = self._items(enumerate(value), inner)
         return get_origin(kind)(item for _, item in pairs)
@@ -198,14 +196,25 @@ class _Collect:
         return True
 
 
-def _unknown(number: int, key: str, value: Any, fields: Mapping[str, Field]) -> Fault:
+def _example(value: Any, kind: Any) -> str:
+    """The text to paste for a value of another shape; only a mistake pays for this import."""
+    from hpctrain.runfile.meant import as_array, meant
+
+    return as_array(value, get_args(kind)[0]) if is_many(kind) else meant(value, kind)
+
+
+def _unknown(number: int, key: str, table: Mapping[str, Any], cls: type) -> Fault:
     """Only so many mistakes are shown, and the search for the nearest key is slow."""
+    from hpctrain.runfile.meant import origins
+
+    fields, value = fields_of(cls), table[key]
     meant = known_as(key, fields)
     near = (meant,) if meant else nearest(key, fields) if number < MOST else ()
-    table = isinstance(value, dict) and all(_holds_table(fields[name].kind) for name in near)
+    beside = isinstance(value, dict) and all(_holds_table(fields[name].kind) for name in near)
     if not isinstance(value, dict) and number < MOST:
         near = _below(key, fields) or near
-    return unknown_key(key, near, fields, table=table)
+    fault = unknown_key(key, near, fields, table=beside)
+    return attrs.evolve(fault, notes=(*fault.notes, *origins(table, cls)))
 
 
 def _below(key: str, fields: Mapping[str, Field]) -> tuple[str, ...]:
@@ -229,12 +238,12 @@ def _holds_table(kind: Any) -> bool:
     return attrs.has(kind) or is_mapping(kind) or any(map(_holds_table, get_args(kind)))
 
 
-def _parsed(parse: Callable[[str], Any], value: str) -> Any:
+def _parsed(parse: Callable[[str], Any], value: str, cls: Any) -> Any:
     try:
         return parse(value)
     except ValueError as error:
-        needed, example = error.args if len(error.args) == 2 else (str(error), "")
-        raise wrong_value(value, needed, example) from None
+        needed, meant = error.args if len(error.args) == 2 else (str(error), "")
+        raise wrong_value(value, needed, meant or _example(value, cls)) from None
 
 
 def _made(cls: Any, found: dict[str, Any]) -> Any:
@@ -242,10 +251,6 @@ def _made(cls: Any, found: dict[str, Any]) -> Any:
         return cls(**found)
     except (ValueError, TypeError) as error:  # a plugin's own __attrs_post_init__
         raise Mismatch([Fault(code="wrong-value", message=str(error))]) from None
-
-
-def _as_array(value: Any) -> str:
-    return f'["{value}"]' if isinstance(value, str) and '"' not in value else ""
 
 
 def words_for(kind: Any) -> str:

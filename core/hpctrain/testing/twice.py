@@ -69,7 +69,16 @@ def _planned(subject: Subject, example: Path, folder: Path, who: dict[str, str])
     shutil.copytree(example.parent, work)
     env = {**environ(), **who, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     argv = ("plan", example.name, "--json", "--on", subject.name, "--account", subject.account)
-    return Tools({}).run((sys.executable, "-c", RUNNER, *argv), cwd=work, env=env)
+    done = Tools({}).run((sys.executable, "-c", RUNNER, *argv), cwd=work, env=env, ok=range(256))
+    none(said(done) if done.code else (), f"{example} does not plan for {who['USER']}:")
+    return done
+
+
+def said(done: Done) -> list[str]:
+    """What a command that failed said; the problems of a plan stand in the plan."""
+    if done.err:
+        return done.err.splitlines()
+    return [problem["message"] for problem in plan(done)["plan"]["problems"] if problem["fatal"]]
 
 
 def plan(done: Done) -> dict[str, Any]:

@@ -9,10 +9,11 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, StepFailed
 from hpctrain.ui.progress import Line, Progress
+from hpctrain_plugins.data import named
 from hpctrain_plugins.data.problems import problems
 from hpctrain_tokens.commands.answer import amount
 from hpctrain_tokens.commands.parser import parser
-from hpctrain_tokens.faults import DataError
+from hpctrain_tokens.faults import GOES_ON, DataError
 
 HPCTRAIN_API = 1
 
@@ -31,12 +32,15 @@ def command(out: Out, words: tuple[str, ...]) -> int:
     """
     try:
         args = parser("hpctrain data").parse_args(words or ("--help",))
+        named.put(args, out)
         with _Telling(out) as tell:
             answer = args.run(args, tell)
     except DataError as error:
         raise ConfigError(*problems(error.faults, error.more)) from error
     except OSError as error:
-        raise StepFailed.of("data-disk", f"{error.filename or 'a file'}: {error.strerror}") from error
+        raise StepFailed.of(
+            "data-disk", f"{error.filename or 'a file'}: {error.strerror}", hint=GOES_ON
+        ) from error
     if answer.faults:
         return out.problems(ConfigError(*problems(answer.faults)), closing=answer.lines[-1])
     if out.flags.json:

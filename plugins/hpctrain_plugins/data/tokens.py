@@ -11,6 +11,7 @@
     options = { inputs = ["corpus:train"], subset = "bio-retain-corpus", tokenizer = "tokenizer" }
 
 `inputs`, `tokenizer` and `chat_template` name assets, or something inside of one: `corpus/train.jsonl`.
+`tokenizer` may also be one of the names that `named` reads from the facts of the cluster.
 The other options are those of `hpctrain data prepare`. The result is a folder with
 `<asset>_text_document.bin`, here `tokens/tokens_text_document`.
 """
@@ -27,7 +28,8 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.run import Asset
 from hpctrain.model.step import Artifact, Launch, Need, Step
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word
-from hpctrain_plugins.data import keys
+from hpctrain_plugins.data import keys, named
+from hpctrain_plugins.data.named import Named
 from hpctrain_tokens import FORMAT
 from hpctrain_tokens.commands.parser import parser
 from hpctrain_tokens.faults import DataError
@@ -54,7 +56,7 @@ def prepare_data(
     """One step in the run's environment that makes the files and goes on where a killed one ended."""
     if asset.use != "tokens":
         return None
-    given = _Given(name, asset.options, assets)
+    given = _Given(name, asset.options, assets, named.of(cluster))
     inputs = tuple(given.located(text, "inputs") for text in given.inputs())
     options = tuple(given.options())
     read = [keys.said(word) for word in (*inputs, *options)]
@@ -83,8 +85,11 @@ def prepare_data(
 class _Given:
     """The options of one asset, judged by the parser of the command itself."""
 
-    def __init__(self, name: str, options: Mapping[str, Any], assets: Mapping[str, Word]) -> None:
-        self.name, self.given, self.assets = name, options, assets
+    def __init__(
+        self, name: str, options: Mapping[str, Any], assets: Mapping[str, Word], known: Mapping[str, Named]
+    ) -> None:
+        self.name, self.given, self.assets, self.known = name, dict(options), assets, known
+        self._add_template()
         for key in BY_PLAN[1:]:
             if key in options:
                 raise self.wrong(f"{key} is the plan's to say", key)
@@ -93,6 +98,12 @@ class _Given:
             parser("hpctrain data", "prepare").parse_args([*self.inputs(), "--output-prefix", "x", *plain])
         except DataError as error:
             raise self.wrong(error.faults[0].message) from None
+
+    def _add_template(self) -> None:
+        """That of a tokenizer with a name, where none is chosen."""
+        tokenizer = str(self.given.get("tokenizer", ""))
+        if tokenizer not in self.assets and tokenizer in self.known and self.known[tokenizer].template:
+            self.given.setdefault("chat_template", self.known[tokenizer].template)
 
     def wrong(self, message: str, key: str = "", hint: str = "") -> ConfigError:
         where = f"assets.{self.name}.options" + (f".{key}" if key else "")
@@ -115,7 +126,12 @@ class _Given:
         if text.startswith("/"):
             return text
         before = ", ".join(self.assets) or "none"
-        raise self.wrong(f"{text} is no asset; those that stand before it: {before}", key)
+        said = f"{text} is no asset; those that stand before it: {before}"
+        if key == "tokenizer":
+            if text in self.known:
+                return self.known[text].path
+            said += f"; tokenizers with a name: {', '.join(self.known) or 'none'}"
+        raise self.wrong(said, key)
 
     def options(self) -> Iterator[Word]:
         return self._flags(self.located)

@@ -40,8 +40,8 @@ class Options:
     """The front of the overlay's file name: `myenv_<12 hex>_arm64.sqsh`."""
     overlay: Literal["squashfs", "ext3"] = "squashfs"
     """squashfs: compressed, read only; ext3: what NRIS documents, made by `apptainer overlay create`."""
-    size_mb: int = 5120
-    """Of an ext3 overlay, which cannot grow."""
+    size_mb: int = attrs.field(default=5120, validator=attrs.validators.ge(64))
+    """Of an ext3 overlay, which cannot grow; Apptainer makes none below 64."""
     index_url: str = ""
     """Another package index than pip's own configuration names."""
     find_links: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from hpctrain.model.layer import EnvVar, File, Layer
 from hpctrain.model.run import Package, RunSpec
 from hpctrain.model.step import Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word, locs_in
-from hpctrain_plugins.environments import apptainer_wants, image_known, lists
+from hpctrain_plugins.environments import apptainer_wants, image_known, lists, pip_env
 from hpctrain_plugins.environments.apptainer_wants import INSIDE, Asked
 from hpctrain_plugins.environments.wants import short, step_file
 
@@ -17,6 +17,8 @@ VENV = Join(WORK, ".venv")
 """Beside what will be published, in the build's own folder: it goes with the build, however that ends."""
 PYTHON = f"{INSIDE}/bin/python"
 HAS = "has.txt"
+OPENED = ("chmod", "-R", "a+rX")
+"""A job's umask closed it to everybody but its builder; who may read the file itself is its role's to say."""
 
 
 def steps(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, ...]:
@@ -76,7 +78,7 @@ def _env(asked: Asked, made: Artifact, *, inspected: bool) -> Step:
         *(_inside(asked, room, *words) for words in _installs(asked, made, inspected=inspected)),
         *_compiled(asked, room),
         *_own(asked, room),
-        *(() if ext3 else _squash()),
+        *((_inside(asked, room, *OPENED, INSIDE),) if ext3 else _squash()),
     )
     return Step(
         name="env",
@@ -85,7 +87,7 @@ def _env(asked: Asked, made: Artifact, *, inspected: bool) -> Step:
         makes=made,
         minutes=60,
         files=(*lists.files(lists.of(asked.wants, made.pins)), *_has(asked)),
-        layer=_quiet(),
+        layer=pip_env.layer(),
     )
 
 
@@ -153,7 +155,11 @@ def _inner(package: Package) -> str:
 
 def _squash() -> tuple[Cmd, ...]:
     pack = ("-noappend", "-comp", "xz", "-b", "1M", "-no-xattrs", "-no-progress", "-quiet")
-    return (Cmd.of("mksquashfs", VENV, WORK, *pack), Cmd.of("rm", "-rf", VENV))
+    return (
+        Cmd.of(*OPENED, VENV),
+        Cmd.of("mksquashfs", VENV, WORK, *pack),
+        Cmd.of("rm", "-rf", VENV),
+    )
 
 
 def _inside(asked: Asked, room: tuple[Word, ...], *argv: Word, **fields: Word) -> Cmd:
@@ -165,12 +171,3 @@ def _inside(asked: Asked, room: tuple[Word, ...], *argv: Word, **fields: Word) -
 
 def _bind(source: Word, target: Word = "") -> Word:
     return Join("--bind=", source, *((":", target) if target else ()))
-
-
-def _quiet() -> Layer:
-    said = {
-        "PIP_DISABLE_PIP_VERSION_CHECK": "a newer pip is no news in a log",
-        "PIP_NO_INPUT": "nobody can answer a question in a job",
-        "PYTHONNOUSERSITE": "packages in ~/.local would be taken for the image's",
-    }
-    return Layer(env=tuple(EnvVar(name=n, value="1", why=why) for n, why in said.items()))

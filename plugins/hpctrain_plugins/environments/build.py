@@ -17,7 +17,7 @@ from hpctrain.model.layer import File, Layer
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import After, Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Join, Loc, Var
-from hpctrain_plugins.environments import house, lists, prefix, verified, wants
+from hpctrain_plugins.environments import house, lists, pip_env, prefix, verified, wants
 from hpctrain_plugins.environments.options import deciding
 from hpctrain_plugins.environments.wants import Wants, normal
 from hpctrain_plugins.environments.ways import Way
@@ -132,7 +132,7 @@ class Building:
             makes=self.artifact(),
             minutes=60,
             files=(*lists.files(found), *self._tools()),
-            layer=house.quiet(),
+            layer=pip_env.layer(),
         )
 
     def _tools(self) -> tuple[File, ...]:

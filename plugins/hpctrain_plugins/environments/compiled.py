@@ -9,7 +9,7 @@ from hpctrain.model.layer import EnvVar, How, Layer
 from hpctrain.model.step import After, Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word, template, words_in
 from hpctrain_job.offline import NOWHERE
-from hpctrain_plugins.environments import house, lists
+from hpctrain_plugins.environments import house, lists, pip_env
 from hpctrain_plugins.environments.wants import Source, Wants, name_of, normal, step_file, version
 from hpctrain_plugins.environments.ways import Way
 
@@ -146,7 +146,7 @@ class Maker:
         proxies = (n for name in PROXIES for n in (name, name.upper()))
         return Layer(
             env=(
-                *house.quiet().env,
+                *pip_env.layer().env,
                 EnvVar(name="PIP_NO_INDEX", value="1", why="a compile step has no network"),
                 *(EnvVar(name=name, value=f"http://{NOWHERE}:9", why=dead) for name in proxies),
                 EnvVar(name="no_proxy", how=How.UNSET, why=dead),

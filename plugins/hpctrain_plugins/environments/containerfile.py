@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from hpctrain.model.run import Package
+from hpctrain_plugins.environments import pip_env
 from hpctrain_plugins.environments.wants import Wants
 
 HERE = "/hpctrain"
@@ -22,6 +23,7 @@ SETTINGS = {
     "PIP_NO_CACHE_DIR": "1",
     "PIP_NO_INPUT": "1",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    **pip_env.PATIENT,
 }
 
 

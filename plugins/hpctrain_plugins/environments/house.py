@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpctrain.defaults import names, sources
-from hpctrain.model.layer import EnvVar, Layer
 from hpctrain.model.run import Package
 from hpctrain.model.step import Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Join, Var, Word
-from hpctrain_plugins.environments import lists
+from hpctrain_plugins.environments import lists, pip_env
 from hpctrain_plugins.environments.options import deciding
 from hpctrain_plugins.environments.wants import Source, Wants, normal, short, version
 from hpctrain_plugins.environments.ways import Way
@@ -34,7 +33,7 @@ def wheels(wants: Wants, way: Way, pins: tuple[Pin, ...], arch: str) -> Step:
         makes=made,
         minutes=60,
         files=lists.files(found),
-        layer=quiet(),
+        layer=pip_env.layer(),
     )
 
 
@@ -72,7 +71,7 @@ def code(wants: Wants, pins: tuple[Pin, ...]) -> Step | None:
         needs=frozenset({Need.NETWORK}),
         makes=code_of(wants, pins),
         minutes=30,
-        layer=quiet(),
+        layer=pip_env.layer(),
     )
 
 
@@ -141,14 +140,3 @@ def _target(wants: Wants, made: Artifact) -> tuple[str, ...]:
     version = ("--python-version", python) if python else ()
     platforms = () if wants.native else tuple(f"--platform={tag}" for tag in tags)
     return ("--only-binary=:all:", *version, *platforms)
-
-
-def quiet() -> Layer:
-    """What keeps pip from asking, telling and looking elsewhere."""
-    said = {
-        "PIP_DISABLE_PIP_VERSION_CHECK": "a newer pip is no news in a log",
-        "PIP_NO_INPUT": "nobody can answer a question in a job",
-        "PYTHONNOUSERSITE": "packages in ~/.local must not satisfy a requirement",
-    }
-    bar = EnvVar(name="PIP_PROGRESS_BAR", value="off", why="a bar in a log is noise")
-    return Layer(env=(*(EnvVar(name=n, value="1", why=w) for n, w in said.items()), bar))

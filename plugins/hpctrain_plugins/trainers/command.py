@@ -1,7 +1,6 @@
 """`command`: any training program, yours or somebody's, in the same environment.
 
-Words of `argv` may hold places: `{assets.NAME}`, `{run}`, `{checkpoints}`, and for programs that start
-their own ranks `{nodes}`, `{node_rank}`, `{gpus_per_node}`, `{head}` and `{port}`. Other braces stay.
+Words of `argv` may hold `PLACES`; other braces stay.
 """
 
 from __future__ import annotations
@@ -27,7 +26,18 @@ HPCTRAIN_API = 1
 
 _WORD = r"(?<!\$)\{([A-Za-z][\w.-]*)\}"
 """A word in braces alone: neither JSON, nor a shell's variable, nor a program of awk."""
-_PLACE = re.compile(r"\{(assets\.[\w.-]+|run|checkpoints|nodes|node_rank|gpus_per_node|head|port)\}")
+PLACES = {
+    "assets.NAME": "where the asset of this name lies",
+    "run": "the run's directory",
+    "checkpoints": "the run's folder for checkpoints",
+    "nodes": "how many nodes the job has",
+    "node_rank": "this node's number, from 0",
+    "gpus_per_node": "how many GPUs of each node the job has; 1 where it has none",
+    "head": "the first node's name, on the fast network where the site has one",
+    "port": "a port of the first node that is the run's",
+}
+"""What stands in braces in words of `argv`, and what takes its place; docs/run-file.md shows it."""
+_PLACE = re.compile(rf"\{{({'|'.join(PLACES).replace('.NAME', '[.][A-Za-z0-9_.-]+')})\}}")
 _VARIABLES = {
     "run": Var("HPC_RUN"),
     "checkpoints": Var("HPC_CHECKPOINTS"),
@@ -45,7 +55,8 @@ class Options:
     """A program of your own, started in every rank."""
 
     argv: tuple[str, ...] = ()
-    """The program and its arguments; it starts in the folder of `[code]`, or in the run directory."""
+    """The program and its arguments, which may hold the places below; it starts in the folder of `[code]`, or
+    in the run directory."""
     ranks: Literal["per_gpu", "per_node", "once"] = "per_gpu"
     """How many times the program is started."""
     metrics: str = FILE

@@ -20,13 +20,13 @@ from hpctrain.model.frozen import frozen
 from hpctrain.model.job import Rule
 from hpctrain.model.layer import EnvVar, How, Layer
 from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec, Stack
-from hpctrain.model.step import Ranks
+from hpctrain.model.run import Asset, RunSpec, Stack
+from hpctrain.model.step import Ranks, Step
 from hpctrain.model.train import Layout, Pattern, Train
-from hpctrain.model.words import Join, Var, Word
+from hpctrain.model.words import Cmd, Join, Var, Word
 from hpctrain_plugins.trainers import ranks, trl_checks, trl_numbers
 from hpctrain_plugins.trainers.config_file import json_file
-from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST, FIELDS
+from hpctrain_trl.settings import ABOUT_DATA, CHECKPOINT, CHECKPOINT_LAST, FIELDS
 
 HPCTRAIN_API = 1
 
@@ -72,7 +72,9 @@ STACKS = {
 }
 """Both trained in our tests; torch comes with them, or is the machine's."""
 _CONFIG = "trl.json"
-_ASSETS = ("model", "tokenizer", "train_dataset", "eval_dataset")
+_FIELDS = "fields"
+_DATASETS = ("train_dataset", "eval_dataset")
+_ASSETS = ("model", "tokenizer", *_DATASETS)
 _PROGRESS = (
     r"step (?P<step>\d+)/\d+ \| loss (?P<loss>\S+)(?: \| lr (?P<lr>\S+))?"
     r"(?: \| grad_norm (?P<grad_norm>\S+))? \| tokens (?P<tokens>\d+) \| tokens_per_s (?P<tokens_per_s>\d+)"
@@ -102,6 +104,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
             complete=CHECKPOINT_LAST,
         ),
         progress=(Pattern(regex=_PROGRESS),),
+        before=_fields(run, options, assets),
         code=("hpctrain_trl",),
         numbers=trl_numbers.numbers(options, world_of(run, cluster)),
     )
@@ -152,6 +155,25 @@ def _settings(run: RunSpec, cluster: Cluster, options: Any, assets: Mapping[str,
         "resume": run.checkpoint.resume,
         "peak_tflops": cluster.hardware.peak_tflops,
     }
+
+
+def _fields(run: RunSpec, options: Any, assets: Mapping[str, Word]) -> tuple[Step, ...]:
+    """Whether the data has the fields that are asked for: known as soon as it is here, not in the queue."""
+    named = [trl_checks.parts(spec)[0] for key in _DATASETS if (spec := getattr(options, key))]
+    if not any(_brought(run.assets[name]) for name in named if name in run.assets):
+        return ()
+    said = {key: getattr(options, key) for key in ABOUT_DATA}
+    for key in _DATASETS:
+        said[key] = located(said[key], run, assets)
+    file = json_file("fields.json", said)
+    path = Join(Var("HPC_RUN"), f"/steps/{_FIELDS}/{file.path}")
+    check = Cmd.of(Var("HPC_PYTHON"), "-m", "hpctrain_trl.fields", path)
+    return (Step(name=_FIELDS, commands=(check,), minutes=5, files=(file,), code=("hpctrain_trl",)),)
+
+
+def _brought(asset: Asset) -> bool:
+    """Whether it lies here before any job: what a step makes of it in the environment does not."""
+    return bool(asset.hub or asset.url or asset.git or asset.path)
 
 
 def located(spec: str, run: RunSpec, assets: Mapping[str, Word]) -> Word:

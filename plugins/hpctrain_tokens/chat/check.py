@@ -10,7 +10,7 @@ from hpctrain_tokens.chat import locate, rules
 from hpctrain_tokens.faults import SHOWN, DataError, Fault, RowError
 from hpctrain_tokens.jsonrows import parse
 from hpctrain_tokens.packed import plain
-from hpctrain_tokens.pieces import Row
+from hpctrain_tokens.pieces import LONGEST, Row
 from hpctrain_tokens.sources import Source
 
 
@@ -54,9 +54,9 @@ def _unpacked(source: Source) -> Iterator[Row]:
         *lines, rest = (rest + block).split(b"\n")
         for line in lines:
             number += 1
-            yield Row(number, line)
+            yield Row(number, line if len(line) < LONGEST else None)
     if rest:
-        yield Row(number + 1, rest)
+        yield Row(number + 1, rest if len(rest) < LONGEST else None)
 
 
 def faults_of(row: Row, key: str) -> list[Fault]:

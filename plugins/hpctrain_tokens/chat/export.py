@@ -34,6 +34,7 @@ def export(
     rows = written = 0
     work = target.with_name(f".{target.name}.work")
     work.mkdir(exist_ok=True)
+    safely.sweep(target)
     try:
         with safely.written(target) as file:
             for piece in pieces.divide(found, packed.unpack(found, work)):

@@ -30,7 +30,7 @@ class Template:
         chosen = Path(path).expanduser() if path else beside
         if path and not chosen.is_file():
             raise DataError.of("no-template", f"there is no template at {path}", file=path)
-        text = chosen.read_text("utf-8") if chosen.is_file() else _configured(tokenizer.config)
+        text = _read(chosen) if chosen.is_file() else _configured(tokenizer.config)
         if not text:
             raise DataError.of(
                 "no-template",
@@ -79,6 +79,13 @@ class Template:
             return str(template.render(messages=list(turns), add_generation_prompt=prompt, **self._world))
         except Exception as error:  # a template may raise what it likes
             raise RowError("chat-template", f"the chat template fails: {error}") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError.of("chat-template", f"cannot be read: {error}", file=str(path)) from None
 
 
 def _configured(config: dict[str, Any]) -> str:

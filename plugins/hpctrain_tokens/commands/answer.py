@@ -40,6 +40,13 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(word for word in text.split(",") if word)
 
 
+def natural(text: str) -> int:
+    """A whole number that is not below zero."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no whole number from 0 on")
+    return int(text)
+
+
 def amount(number: float) -> str:
     """A count for people: 51,838, 118.4 M."""
     for size, letter in ((1e9, "G"), (1e6, "M")):

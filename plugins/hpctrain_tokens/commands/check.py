@@ -8,7 +8,7 @@ from typing import Any
 
 from hpctrain_tokens import manifest
 from hpctrain_tokens.chat.check import check
-from hpctrain_tokens.commands.answer import Answer, amount, plural
+from hpctrain_tokens.commands.answer import Answer, amount, natural, plural
 from hpctrain_tokens.commands.prepare import add_input
 from hpctrain_tokens.faults import SHOWN, DataError
 from hpctrain_tokens.indexed import Indexed
@@ -23,7 +23,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         "--tokenizer", default="", help="folder, tokenizer.json or hub name, with --model-vocab"
     )
     parser.add_argument(
-        "--model-vocab", type=int, default=0, metavar="N", help="rows of the model's embedding"
+        "--model-vocab", type=natural, default=0, metavar="N", help="rows of the model's embedding"
     )
 
 

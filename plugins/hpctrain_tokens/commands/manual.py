@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hpctrain_tokens.commands.answer import Answer, words
-from hpctrain_tokens.commands.prepare import add_bad, said
+from hpctrain_tokens.commands.answer import Answer, natural, words
+from hpctrain_tokens.commands.prepare import add_bad, add_template, said
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.options import Options
 from hpctrain_tokens.prepare import Asked, Tell, prepare
@@ -20,7 +20,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dataset-impl", choices=("lazy", "cached", "mmap"), default="mmap", help="only mmap is made"
     )
-    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--workers", type=natural, default=1, help="processes")
     parser.add_argument(
         "--num-docs", type=int, default=None, help="taken for compatibility; progress needs no hint"
     )
@@ -47,6 +47,7 @@ def add_chat(parser: argparse.ArgumentParser) -> None:
     _add_shared(parser)
     parser.add_argument("--jsonl-keys", nargs="+", default=["conversation"], help="columns (conversation)")
     parser.add_argument("--tokenizer-path", required=True, help="folder or hub name")
+    add_template(parser)
     parser.add_argument("--no-mask", action="store_true", help="learn every token; no label files")
     parser.add_argument("--only-last", action="store_true", help="learn the last turn only")
     parser.add_argument("--for-rm", action="store_true", help="for a reward model: learn the last token only")
@@ -69,6 +70,7 @@ def run_chat(args: argparse.Namespace, tell: Tell) -> Answer:
     """Messages to `<prefix>_<key>_document`, with `<prefix>_<key>_label_document` beside it."""
     shared = {
         "tokenizer": args.tokenizer_path,
+        "template": args.chat_template,
         "special": "keep",
         "mask": not args.no_mask,
         "only_last": args.only_last,

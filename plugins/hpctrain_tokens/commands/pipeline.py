@@ -17,8 +17,8 @@ from hpctrain_tokens import fields, hub, packed, pieces, safely, sources
 from hpctrain_tokens.bad import Ledger
 from hpctrain_tokens.chat.labels import checked
 from hpctrain_tokens.chat.template import Template
-from hpctrain_tokens.commands.answer import Answer, amount, plural, words
-from hpctrain_tokens.commands.prepare import add_bad
+from hpctrain_tokens.commands.answer import Answer, amount, natural, plural, words
+from hpctrain_tokens.commands.prepare import add_bad, add_template
 from hpctrain_tokens.encoder import values
 from hpctrain_tokens.faults import DataError, Fault, RowError
 from hpctrain_tokens.fields import BLANK_LINE, Fields
@@ -45,6 +45,7 @@ def add_pipeline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hf-tokenizer", default=INSTRUCT, help=f"tokenizer with the chat template ({INSTRUCT})"
     )
+    add_template(parser)
     parser.add_argument(
         "--midtrain-chat-messages", action="store_true", help="contents alone, roles left out"
     )
@@ -58,9 +59,9 @@ def add_pipeline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-count", action="store_true", help="leave the count out of the results")
     parser.add_argument("--skip-tokenize", action="store_true", help="write dataset.jsonl and count only")
     parser.add_argument("--count-only", action="store_true", help="write nothing but the results")
-    parser.add_argument("--num-proc", type=int, default=16, help="processes (16)")
+    parser.add_argument("--num-proc", type=natural, default=16, help="processes (16)")
     parser.add_argument(
-        "--tokenize-workers", type=int, default=0, help="processes that tokenise (as --num-proc)"
+        "--tokenize-workers", type=natural, default=0, help="processes that tokenise (as --num-proc)"
     )
     parser.add_argument("--force", action="store_true", help="replace another result")
     add_bad(parser)
@@ -145,6 +146,7 @@ class _Rows:
 
     def __enter__(self) -> _Rows:
         self.work.mkdir(exist_ok=True)
+        safely.sweep(self.target)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -180,7 +182,7 @@ class _Rows:
         template = None
         as_they_are = self.args.midtrain_chat_messages or self.args.skip_chat_template
         if self.fields.kind == "messages" and not as_they_are:
-            template = Template.of(Tokenizer.at(self.args.hf_tokenizer))
+            template = Template.of(Tokenizer.at(self.args.hf_tokenizer), self.args.chat_template)
         for row in reading:
             try:
                 yield self._text(values(row, reading.piece.kind), template)

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpctrain_tokens import histogram, safely
 from hpctrain_tokens.chat.export import export
-from hpctrain_tokens.commands.answer import Answer, amount, plural, size, words
+from hpctrain_tokens.commands.answer import Answer, amount, natural, plural, size, words
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.fields import Fields
 from hpctrain_tokens.options import COMPAT, Options
@@ -31,7 +31,14 @@ def add_bad(parser: argparse.ArgumentParser) -> None:
         "--on-bad", choices=("error", "skip"), default="error", help="what to do with bad rows"
     )
     parser.add_argument("--skip-bad", dest="on_bad", action="store_const", const="skip", help="--on-bad skip")
-    parser.add_argument("--max-bad", type=int, default=100, help="most rows to leave out (100)")
+    parser.add_argument("--max-bad", type=natural, default=100, help="most rows to leave out (100)")
+
+
+def add_template(parser: argparse.ArgumentParser) -> None:
+    """The option for a template that does not lie beside its tokenizer."""
+    parser.add_argument(
+        "--chat-template", default="", metavar="FILE", help="Jinja file instead of the tokenizer's"
+    )
 
 
 def add_tokens(parser: argparse.ArgumentParser) -> None:
@@ -51,18 +58,16 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chat", choices=("labels", "text", "plain"), default="labels", help="what messages become"
     )
-    parser.add_argument(
-        "--chat-template", default="", metavar="FILE", help="Jinja file instead of the tokenizer's"
-    )
+    add_template(parser)
     parser.add_argument("--only-last", action="store_true", help="learn the last turn only")
     parser.add_argument("--for-rm", action="store_true", help="for a reward model: learn the last token only")
     parser.add_argument("--reward-key", default="", help="column of rewards, written beside the tokens")
     parser.add_argument("--binary-reward", action="store_true", help="rewards are yes or no: 1 or -1")
     parser.add_argument(
-        "--model-vocab", type=int, default=0, metavar="N", help="rows of the model's embedding"
+        "--model-vocab", type=natural, default=0, metavar="N", help="rows of the model's embedding"
     )
     parser.add_argument("--engine", choices=("reference", "fast"), default="reference", help="who tokenises")
-    parser.add_argument("--workers", type=int, default=1, help="processes, 0: all cores (1)")
+    parser.add_argument("--workers", type=natural, default=1, help="processes, 0: all cores (1)")
 
 
 def add_prepare(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpctrain_tokens import histogram, manifest
 from hpctrain_tokens.chat.labels import MASKED
-from hpctrain_tokens.commands.answer import Answer, amount, plural
+from hpctrain_tokens.commands.answer import Answer, amount, natural, plural
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.indexed import Indexed
 from hpctrain_tokens.prepare import Tell
@@ -18,8 +18,8 @@ from hpctrain_tokens.tokenizer import Tokenizer
 def add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prefix", help="name of the files without .bin")
     parser.add_argument("--tokenizer", default="", help="folder, tokenizer.json or hub name")
-    parser.add_argument("--document", type=int, default=1, metavar="N", help="which document (1)")
-    parser.add_argument("--tokens", type=int, default=200, metavar="N", help="how much of it (200)")
+    parser.add_argument("--document", type=natural, default=1, metavar="N", help="which document (1)")
+    parser.add_argument("--tokens", type=natural, default=200, metavar="N", help="how much of it (200)")
     parser.add_argument("--ascii", action="store_true", help="bars of plain letters")
 
 

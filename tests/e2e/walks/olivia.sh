@@ -131,6 +131,7 @@ cat "$work"/checkpoints/walk/*/seen.json
 
 say "11. logs and outputs"
 ls "$work"/runs/walk/*/logs
+tail -n 1 "$work"/logs/walk_*.out
 
 say "12. named artefacts and hashes"
 cd "$project/hpctrain"

@@ -34,13 +34,14 @@ def image(twin: Twin, reference: str, *folder: str) -> str:
     return done.stdout.strip()
 
 
-PYTHON = """
+PYTHON = r"""
 unsquashfs -q -n -f -d /srv/base /srv/base.sqsh >/dev/null
 python3 -m zipfile -e /srv/index/pip-*.whl /srv/base/usr/lib/python3/dist-packages
-printf '#!/bin/sh\\nexec python3 -m pip "$@"\\n' >/srv/base/usr/bin/pip
+printf '#!/bin/sh\nexec python3 -m pip "$@"\n' >/srv/base/usr/bin/pip
 chmod 755 /srv/base/usr/bin/pip
 mkdir -p /srv/base/etc/ssl/certs
 cp -L /etc/ssl/certs/ca-certificates.crt /srv/base/etc/ssl/certs/
+printf '[global]\ncert = /etc/ssl/certs/ca-certificates.crt\n' >/srv/base/etc/pip.conf
 """
 
 

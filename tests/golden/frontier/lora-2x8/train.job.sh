@@ -11,7 +11,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=batch
 #SBATCH --network=disable_rdzv_get
-# step train of guanaco-lora on frontier, plan 9178a71d; starts in the run directory
+# step train of guanaco-lora on frontier, plan 431fbe4f; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --network=disable_rdzv_get
-# step train of regression on isambard, plan 6863a3a9; starts in the run directory
+# step train of regression on isambard, plan edd1441c; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=boost_usr_prod
-# step train of capybara-lora-node on leonardo, plan c9948a97; starts in the run directory
+# step train of capybara-lora-node on leonardo, plan 1249f4b6; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

@@ -12,7 +12,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
 #SBATCH --network=disable_rdzv_get
-# step train of nynorsk-nodes on olivia, plan 8e934978; starts in the run directory
+# step train of nynorsk-nodes on olivia, plan 38f6ede9; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -40,6 +40,7 @@ export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynors
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_module load NRIS/GPU
 hpc_module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
+hpc_link "${HPC_RUN}"/logs/train.log /cluster/work/projects/abc123/somebody/logs/nynorsk-nodes_"${HPC_JOB}".out
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
 mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
 mkdir -p /cluster/work/projects/abc123/somebody/checkpoints

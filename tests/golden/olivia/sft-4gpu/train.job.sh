@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
-# step train of nynorsk-node on olivia, plan fabcadae; starts in the run directory
+# step train of nynorsk-node on olivia, plan 5c9d7f04; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -36,6 +36,7 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-node/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_link "${HPC_RUN}"/logs/train.log /cluster/work/projects/abc123/somebody/logs/nynorsk-node_"${HPC_JOB}".out
 mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
 mkdir -p /cluster/work/projects/abc123/somebody/checkpoints
 mkdir -p /cluster/work/projects/abc123/somebody/runs

@@ -1,0 +1,42 @@
+"""What a step says of the run file: lines that people read in its log become problems again.
+
+::
+
+    error[data-field]: the evaluation data has no field nn_husnrm
+      where: train.trl.eval_target_field
+      note: /cluster/…/hub-3f2a has: nb, nn_husnorm
+      hint: eval_target_field = "nn_husnorm"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hpctrain.errors import Problem
+
+CODE = 78
+"""The exit code of such a step, in jobs and here (EX_CONFIG)."""
+
+_FIRST = re.compile(r"error(?:\[[a-z-]+\])?: (?P<message>.+)")
+_MORE = re.compile(r"  (?P<word>where|note|hint): (?P<text>.+)")
+
+
+def problems(lines: Iterable[str]) -> tuple[Problem, ...]:
+    """Each error of a log's lines."""
+    found: list[tuple[str, dict[str, list[str]]]] = []
+    for line in lines:
+        if first := _FIRST.match(line):
+            found.append((first["message"], {"where": [], "note": [], "hint": []}))
+        elif found and (more := _MORE.match(line)):
+            found[-1][1][more["word"]].append(more["text"])
+    return tuple(
+        Problem(
+            code="step-refused",
+            message=message,
+            where="".join(said["where"][-1:]),
+            hint="\n".join(said["hint"]),
+            notes=tuple(said["note"]),
+        )
+        for message, said in found
+    )

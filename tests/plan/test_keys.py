@@ -1,0 +1,73 @@
+"""Every key of a run has a value, and it is known whether somebody said it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from hpctrain.cli.show_explain import explain_lines
+from hpctrain.plan.explain import explain
+from hpctrain.session import Session
+from hpctrain.ui.term import Term
+
+RUN = """
+name = "x"
+cluster = "local"
+[resources]
+nodes = 1
+time = "90m"
+[environment]
+packages = ["trl==0.23.1", { git = "https://x.org/y", name = "y" }]
+[environment.conda]
+first = ["torch==2.9.0"]
+[environment.venv]
+first = ["numpy"]
+[assets]
+model = { hub = "org/x" }
+data = { path = "run.toml" }
+[train.command]
+argv = ["true"]
+[env]
+A = "b c"
+"""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    file: Path = tmp_path_factory.mktemp("run") / "run.toml"
+    file.write_text(RUN)
+    sets = ('environment.use="conda"',)
+    return Session(file, sets=sets, environ={"HOME": str(file.parent), "HPCTRAIN_SITE": "/dev"})
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("resources.time", '= "1h30m"  from run file, run.toml:6'),
+        ("resources.gpus", "= -  the default, which nobody changed"),
+        ("checkpoint.keep", "= 3  the default, which nobody changed"),
+        ("environment.use", '= "conda"  from --set environment.use="conda"'),
+        ("environment.conda.first", '= ["torch==2.9.0"]  from run file, run.toml:10'),
+        ("environment.conda.glibc", '= "2.28"  the default, which nobody changed'),
+        ("environment.conda.expect.cuda", '= ""  the default, which nobody changed'),
+        ("environment.venv.first", " from run file, run.toml:12; not used in this run"),
+        ("assets.model.hub", '= "org/x"  from run file, run.toml:14'),
+        ("assets.model.revision", '= ""  the default, which nobody changed'),
+        (
+            "environment.packages",
+            '= ["trl==0.23.1", { name = "y", git = "https://x.org/y" }]  from run file, run.toml:8',
+        ),
+        ("env.A", '= "b c"  from run file, run.toml:19'),
+        ("secrets", "= []  the default, which nobody changed"),
+    ],
+)
+def test_a_key_is_explained_with_its_value(session: Session, key: str, said: str) -> None:
+    (entry,) = explain(session.plan(), key)
+    assert explain_lines([entry], Term(io.StringIO())) == [f"{key} {said}"]
+
+
+def test_what_core_filled_in_is_said(session: Session) -> None:
+    (entry,) = explain(session.plan(), "assets.data.sha256")
+    assert explain_lines([entry], Term(io.StringIO()))[0].endswith("  follows from other keys")

@@ -1,0 +1,136 @@
+"""The first lines of a container cluster's README, in order, as somebody types them who has nothing yet."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import blocks, commands
+from tests.packaging.environment import build
+from tests.packaging.places import WHEELS
+from tests.twin import rootfs
+from tests.twin.alps import BASE
+from tests.twin.fixtures import Start
+from tests.twin.life import Twin
+from tests.twin.overlay import ROOT
+from tests.twin.services.inside import python_image, ready, repository, shadow
+from tests.twin.user import EXAMPLE
+
+pytestmark = [pytest.mark.twin, pytest.mark.slow]
+
+WALKS = ROOT / "tests/e2e/walks"
+NEEDED = ("attrs", "cattrs", "click", "pluggy", "pyyaml", "typing_extensions")
+DOCUMENT = """
+cd /srv/hub && mkdir -p models/Qwen/Qwen3-0.6B models/openai-community/gpt2 datasets/Salesforce/wikitext
+mkdir -p datasets/NbAiLab/merged_npk_ndla_parallel_paragraphs datasets/NbAiLab/nynorsk_norm_200eval
+echo '{}' | tee models/Qwen/Qwen3-0.6B/config.json >models/openai-community/gpt2/tokenizer.json
+echo text >datasets/Salesforce/wikitext/README.md
+echo '{"nb": "jeg", "nn": "eg"}' >datasets/NbAiLab/merged_npk_ndla_parallel_paragraphs/train.jsonl
+echo '{"nb": "jeg", "nn_husnorm": "eg"}' >datasets/NbAiLab/nynorsk_norm_200eval/validation.jsonl
+"""
+SITE = 'arch = "x86_64"\n[hardware]\ngpus_per_node = 1\n'
+TABLE = """[code]
+path = "code"
+
+[train]
+use = "command"
+
+[train.command]
+argv = [
+  "python", "train.py", "--model", "{assets.model}", "--wandb_project", "olivia_test", "--run_name", "test1",
+  "--train_dataset", "{assets.dataset}/train.jsonl:train",
+  "--eval_dataset", "{assets.evaluation}/validation.jsonl:validation",
+  "--train_source_field", "nb", "--train_target_field", "nn",
+  "--eval_source_field", "nb", "--eval_target_field", "nn_husnorm",
+  "--per_device_train_batch_size", "8", "--per_device_eval_batch_size", "8", "--learning_rate", "2e-5",
+  "--warmup_steps", "10000", "--num_train_epochs", "6", "--eval_steps", "5000", "--save_steps", "50000",
+  "--logging_steps", "1000", "--output_dir", "{checkpoints}",
+]
+"""
+
+
+def lines(cluster: str) -> list[str]:
+    """The commands of the README's first block."""
+    page = (ROOT / f"hpc_{cluster}/README.md").relative_to(ROOT)
+    first = next(block for block in blocks(page) if block.language == "console")
+    return [command for command, _ in commands(first.text)]
+
+
+def wheels(twin: Twin, folder: str) -> None:
+    """`dist`, as somebody carries it there who has made the wheels: ours, and what they need."""
+    build(ROOT / "dist")
+    needed = [w for w in WHEELS.glob("*.whl") if w.name.lower().split("-")[0] in NEEDED]
+    twin.sh(f"mkdir -p {folder}")
+    for wheel in (*(ROOT / "dist").glob("*.whl"), *needed):
+        argv = twin.inside(("tee", f"{folder}/{wheel.name}"), "alice", login=False)
+        subprocess.run(argv, input=wheel.read_bytes(), stdout=subprocess.DEVNULL, check=True, timeout=60)
+
+
+def typed(twin: Twin, cluster: str, stand_in: str, example: str, env: dict[str, str]) -> str:
+    """Everything that was said; `stand_in` changes what the twin cannot do, before the run is planned."""
+    found = [line.replace(" g999", f" {twin.site.overlay.account}") for line in lines(cluster)]
+    at = next(n for n, line in enumerate(found) if line.startswith("hpctrain plan"))
+    script = "\n".join(["set -euo pipefail", *found[:at], f"python3 ~/stand_in.py {example}", *found[at:]])
+    twin.write("/tmp/stand_in", stand_in)
+    home = twin.site.home("alice")
+    twin.sh(f"cp /tmp/stand_in {home}/stand_in.py; printf 'hf_walk\\n' >{home}/typed")
+    twin.write("/tmp/lines", script)
+    done = twin.run("bash", "-lc", "bash /tmp/lines <~/typed", user="alice", timeout=300, env=env)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    print(done.stdout[-3000:])
+    return done.stdout
+
+
+def test_olivia_s_ten_lines_end_with_a_trained_model(twin: Start) -> None:
+    if rootfs.apptainer(rootfs.path()).startswith("stand-in"):
+        pytest.skip("apptainer is a stand-in here")
+    olivia = ready(twin("olivia"))
+    shadow(olivia)
+    python_image(olivia, "nvcr.io/nvidia/pytorch:25.06-py3")
+    example = (ROOT / "hpc_olivia/hpc_olivia/examples/sft-1gpu.toml").read_text()
+    asked = re.findall(r'"(\w+==[\d.]+)"', example)
+    assert olivia.run("bash", "-euc", DOCUMENT).returncode == 0
+    assert olivia.run("python3", f"{EXAMPLE}/wheels.py", "/srv/index", *asked).returncode == 0
+    folder = "/cluster/projects/nn9999k/alice-hpctrain"
+    wheels(olivia, f"{folder}/dist")
+    olivia.sh(f"mkdir {folder}/code")
+    olivia.write(f"{folder}/code/train.py", (WALKS / "train.py").read_text())
+    olivia.write(f"{folder}/site.toml", SITE)
+    stand_in = (
+        "import pathlib, sys\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        f"path.write_text(path.read_text().partition('[train]')[0] + {TABLE!r})\n"
+    )
+    said = typed(olivia, "olivia", stand_in, "sft-1gpu.toml", {"HPCTRAIN_SITE": f"{folder}/site.toml"})
+    assert "learned 1 words; 1 of 1 exact" in said
+    assert said.splitlines()[-1].startswith("1-")
+    model = olivia.sh("cat /cluster/work/projects/nn9999k/alice/checkpoints/nynorsk/*/model.json")
+    assert model == '{"jeg": "eg"}'
+
+
+def test_alps_s_ten_lines_end_with_a_checkpoint(twin: Start) -> None:
+    alps = ready(twin("alps"))
+    shadow(alps)
+    python_image(alps, BASE)
+    nanotron = WALKS / "nanotron"
+    files = {str(p.relative_to(nanotron)): p.read_text() for p in Path(nanotron).rglob("*.py")}
+    commit = repository(alps, "huggingface/nanotron", files)
+    assert alps.run("bash", "-euc", DOCUMENT).returncode == 0
+    scratch = alps.site.fill(alps.site.template("${SCRATCH}"), "alice")
+    wheels(alps, f"{scratch}/hpctrain/dist")
+    # The twin's index has no large package, and its images no compiler: the document's stay unasked for.
+    stand_in = (
+        "import pathlib, re, sys\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "text = path.read_text()\n"
+        f"text = re.sub(r'rev = \"[0-9a-f]{{40}}\"', 'rev = \"{commit}\"', text)\n"
+        'text = re.sub(r\'"datasets".*"tqdm",\', \'"setuptools", "twin-pure",\', text)\n'
+        "path.write_text(re.sub(r'^(compile|python) = .*', '', text, flags=re.M))\n"
+    )
+    trusts = {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
+    said = typed(alps, "alps", stand_in, "nanotron-wikitext.toml", trusts)
+    assert "iteration: 5 / 5" in said
+    assert re.search(r"^1-[0-9a-f]{8}$", said, re.MULTILINE)
