@@ -8,13 +8,12 @@ from typing import Any
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.cli.runs_of import find
+from hpctrain.cli.runs_of import state_of
 from hpctrain.model.job import State
-from hpctrain.run import diagnose, start
+from hpctrain.run import diagnose
 from hpctrain.run.diagnose import Cause, Diagnosis, Line
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.status import StepState
-from hpctrain.run.tools import Tools
 from hpctrain.ui.table import facts
 
 
@@ -23,10 +22,7 @@ from hpctrain.ui.table import facts
 @click.pass_obj
 def command(out: Out, run: str | None) -> int:
     """Look for known failures in what the failed steps of RUN (the newest without one) printed."""
-    directory = find(run, out.environ)
-    graph = start.graph_of(directory)
-    hooks = start.scheduler_hooks(graph.scheduler, out.environ)
-    state = start.status_of(directory, graph, hooks, Tools(out.environ, keep=graph.submit_env), out.environ)
+    directory, graph, state = state_of(run, out.environ)
     rules = diagnose.rules_of(directory, out.environ)
     failed = [step for step in state.steps if step.state is State.FAILED]
     causes = {step: diagnose.diagnose(directory, step.step, rules) for step in failed}

@@ -8,8 +8,12 @@ from pathlib import Path
 
 from hpctrain.errors import ConfigError
 from hpctrain.plan import goal
+from hpctrain.render.graph import Graph
+from hpctrain.run import start
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.registry import Registry
+from hpctrain.run.status import RunState
+from hpctrain.run.tools import Tools
 
 
 def find(said: str | None, environ: Mapping[str, str]) -> RunDirectory:
@@ -27,6 +31,15 @@ def find(said: str | None, environ: Mapping[str, str]) -> RunDirectory:
     if not wanted:
         raise _unknown(said, runs)
     return wanted[-1]
+
+
+def state_of(said: str | None, environ: Mapping[str, str]) -> tuple[RunDirectory, Graph, RunState]:
+    """The run, its steps, and what its jobs and the scheduler say of them now."""
+    directory = find(said, environ)
+    graph = start.graph_of(directory)
+    hooks = start.scheduler_hooks(graph.scheduler, environ)
+    tools = Tools(environ, keep=graph.submit_env)
+    return directory, graph, start.status_of(directory, graph, hooks, tools, environ)
 
 
 def _newest(runs: list[RunDirectory], environ: Mapping[str, str]) -> RunDirectory:

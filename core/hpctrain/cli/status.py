@@ -7,11 +7,9 @@ from typing import Any
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.cli.runs_of import find
+from hpctrain.cli.runs_of import state_of
 from hpctrain.model.job import State
-from hpctrain.run import start
 from hpctrain.run.status import RunState, StepState
-from hpctrain.run.tools import Tools
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 
@@ -23,10 +21,7 @@ STYLES = {State.DONE: "ok", State.FAILED: "error", State.CANCELLED: "warn", Stat
 @click.pass_obj
 def command(out: Out, run: str | None) -> int:
     """Say the state of RUN (the newest without one): from its jobs' own records, then the scheduler."""
-    directory = find(run, out.environ)
-    graph = start.graph_of(directory)
-    hooks = start.scheduler_hooks(graph.scheduler, out.environ)
-    found = start.status_of(directory, graph, hooks, Tools(out.environ, keep=graph.submit_env), out.environ)
+    directory, graph, found = state_of(run, out.environ)
     newest = last_metrics(directory.metrics)
     if out.flags.json:
         out.document(
