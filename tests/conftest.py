@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 # What hypothesis measures is the machine, which other tests share.
 settings.register_profile("shared", suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+# A shell that starts us in the background ignores SIGINT for us and all that we start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["hpctrain.testing.plugin"]
 ROOT = Path(__file__).resolve().parents[1]
