@@ -24,11 +24,13 @@ def main() -> int:
     wheels = CACHE / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
     ours = sorted(str(wheel) for wheel in (ROOT / "dist").glob("*.whl"))
-    for version, python in found.items():
-        print(f"setup: wheels for Python {version} ({python})")
-        pip = (sys.executable, "-m", "pip", "--python", python, "download", "-q", "--only-binary=:all:")
-        argv = (*pip, f"--find-links={wheels}", f"--dest={wheels}", *TESTING, *ours)
-        done = subprocess.run(argv, cwd=ROOT, timeout=600)
+    for version in VERSIONS:
+        python = found.get(version, "")
+        print(f"setup: wheels for Python {version} ({python or 'on twins'})")
+        pip = (sys.executable, "-m", "pip", *(("--python", python) if python else ()))
+        into = ("--only-binary=:all:", f"--find-links={wheels}", f"--dest={wheels}")
+        what = (*TESTING, *ours) if python else ("--python-version", version, *ours)
+        done = subprocess.run((*pip, "download", "-q", *into, *what), cwd=ROOT, timeout=600)
         if done.returncode:
             return done.returncode
     for wheel in wheels.glob("hpctrain*.whl"):
@@ -55,8 +57,9 @@ def pythons() -> dict[str, str]:
 def _candidates() -> Iterator[str]:
     yield from (f"python{version}" for version in VERSIONS)
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    for folder in sorted((pyenv / "versions").glob("3.1[0-3].*"), reverse=True):
-        yield str(folder / "bin/python")
+    for versions in (pyenv / "versions", Path(sys.base_prefix).parent):
+        for folder in sorted(versions.glob("3.1[0-3].*"), reverse=True):
+            yield str(folder / "bin/python")
 
 
 if __name__ == "__main__":

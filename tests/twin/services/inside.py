@@ -56,7 +56,12 @@ def python_image(twin: Twin, reference: str) -> str:
 def repository(twin: Twin, name: str, files: Mapping[str, str], *, private: bool = False) -> str:
     """A repository on the git host with one commit; gives the commit."""
     bare, work = f"/srv/git/{name}.git", f"/tmp/work-{name.replace('/', '-')}"
-    lines = [f"git init -q --bare -b main {bare}", f"git clone -q {bare} {work} 2>/dev/null", f"cd {work}"]
+    lines = [
+        f"rm -rf {bare} {work}",
+        f"git init -q --bare -b main {bare}",
+        f"git clone -q {bare} {work} 2>/dev/null",
+        f"cd {work}",
+    ]
     for path, text in files.items():
         lines += [f"mkdir -p $(dirname {path})", f"printf %s {shlex.quote(text)} >{path}"]
     who = "-c user.name=twin -c user.email=twin@git.twin"
