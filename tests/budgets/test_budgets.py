@@ -20,7 +20,7 @@ pytestmark = pytest.mark.budget
 HELP, PLAN, SUBMIT, CROWDED = 6, 13, 14, 1.5
 BUILT = 14
 """The aim is 12 for a plan and 14 for a submission. Measured: 11.2 to 12.0 with an environment of one's own,
-11.8 to 12.6 with one that is built, 13.1 to 14.0. The limits of a plan leave room for what else the machine does."""
+11.8 to 12.6 with one that is built, 13.1 to 14.0. The limits leave room for what else a machine does."""
 HELP_CALLS, PLAN_CALLS = 700, 2000
 READY = ("--set", 'environment.use="ready"', "--set", 'environment.ready.prefix="/env"')
 TRIES = 6
