@@ -6,6 +6,7 @@ import enum
 import random
 import string
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import attrs
@@ -89,6 +90,19 @@ def test_right_values_pass() -> None:
         free={"x": [1]},
     )
     assert type(thing.f) is float
+
+
+def test_cattrs_reads_other_types_with_our_hooks_inside() -> None:
+    @attrs.frozen
+    class Other:
+        path: Path
+        rows: list[Inner]
+        words: list[str]
+
+    others = {"path": "/a", "rows": [{"n": 1}], "words": ["x"]}
+    assert Strict()(others, Other) == (Other(Path("/a"), [Inner(n=1)], ["x"]), ())
+    _, faults = Strict()(others | {"rows": [{"n": "1"}]}, Other)
+    assert [(fault.code, fault.path) for fault in faults] == [("wrong-type", ("rows", "n"))]
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ READERS: Mapping[Any, Callable[[Any, Any], Any]] = {
     float: structure_float,
     Duration: structure_duration,
 }
-"""What reads a value of each plain type, registered with cattrs."""
+"""What reads a value of each plain type."""
 
 
 def _said(choice: Any) -> str:

@@ -1,22 +1,21 @@
-"""A cattrs converter without coercion that finds every mistake at once.
+"""From plain data to attrs classes, without coercion, with every mistake at once.
 
 cattrs as it comes turns "no" into True and 2.7 into 2, and writes code for each class. Here every
-hook is ours, cattrs chooses among them, and a class is read field by field: nothing is generated,
-which costs less for classes that are structured once in a process.
+shape that our tables have is read by a hook of ours, a class field by field: nothing is generated,
+which costs less for classes that are structured once in a process. cattrs reads what is left: the
+other types that a plugin's `Options` may have, with our hooks for what is inside of them.
 """
 
 from __future__ import annotations
 
-import enum
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 import attrs
-from cattrs import BaseConverter
 
 from hpctrain.model.duration import Duration
 from hpctrain.model.frozen import frozen
@@ -32,8 +31,12 @@ from hpctrain.runfile.faults import (
 from hpctrain.runfile.keys import Key, nearest
 from hpctrain.runfile.text import MOST
 
+if TYPE_CHECKING:
+    from cattrs import BaseConverter
+
 T = TypeVar("T")
 Check = Callable[[Any], Iterable[Fault]]
+Hook = Callable[[Any, Any], Any]
 
 
 @frozen
@@ -87,22 +90,44 @@ class Strict:
 
     def __init__(self, checks: Mapping[Any, Check] | None = None) -> None:
         self.checks = checks or {}
-        self.converter = make = BaseConverter()
-        make.register_structure_hook_func(attrs.has, self._table)
-        make.register_structure_hook_func(scalars.is_choice, scalars.structure_choice)
-        make.register_structure_hook_func(is_many, self._many)
-        make.register_structure_hook_func(is_mapping, self._mapping)
-        make.register_structure_hook_func(is_union, self._union)
-        make.register_structure_hook(enum.Enum, scalars.structure_choice)
-        for kind, read in scalars.READERS.items():
-            make.register_structure_hook(kind, read)
+        self._hooks: dict[Any, Hook] = {Any: _unread, **scalars.READERS}
+        self._shapes: tuple[tuple[Callable[[Any], bool], Hook], ...] = (
+            (is_union, self._union),
+            (is_mapping, self._mapping),
+            (is_many, self._many),
+            (scalars.is_choice, scalars.structure_choice),
+            (attrs.has, self._table),
+        )
 
     def __call__(self, value: Any, kind: type[T]) -> tuple[T | None, tuple[Fault, ...]]:
         """The value as `kind`, or None and what is wrong with it."""
         try:
-            return self.converter.structure(value, kind), ()
+            return self.structure(value, kind), ()
         except Mismatch as error:
             return None, error.faults
+
+    def structure(self, value: Any, kind: Any) -> Any:
+        """The value as `kind`; Mismatch has every fault."""
+        hook = self._hooks.get(kind)
+        if hook is None:
+            fitting = (hook for fits, hook in self._shapes if fits(kind))
+            hook = self._hooks[kind] = next(fitting, self._other)
+        return hook(value, kind)
+
+    def _other(self, value: Any, kind: Any) -> Any:
+        return self._converter.structure(value, kind)
+
+    @cached_property
+    def _converter(self) -> BaseConverter:
+        # Imported where a type asks for it: this and its choice among hooks took a tenth of a plan.
+        from cattrs import BaseConverter
+
+        made = BaseConverter(detailed_validation=False)  # else a Mismatch inside is wrapped
+        for fits, hook in reversed(self._shapes):  # cattrs asks the last one first
+            made.register_structure_hook_func(fits, hook)
+        for kind, read in scalars.READERS.items():
+            made.register_structure_hook(kind, read)
+        return made
 
     def _table(self, value: Any, cls: Any) -> Any:
         parse = getattr(cls, "parse", None)
@@ -125,7 +150,7 @@ class Strict:
         return self._checked(_made(cls, found), cls)
 
     def _field(self, value: Any, cls: type, field: Field) -> Any:
-        structured = self.converter.structure(value, field.kind)
+        structured = self.structure(value, field.kind)
         attribute = field.attribute
         if attribute.validator is not None:
             try:
@@ -159,7 +184,7 @@ class Strict:
         done = []
         for key, item in pairs:
             with _Collect(faults, key):
-                done.append((key, self.converter.structure(item, inner)))
+                done.append((key, self.structure(item, inner)))
         if faults:
             raise Mismatch(faults)
         return done
@@ -169,7 +194,7 @@ class Strict:
         misses: list[Mismatch] = []
         for member in members:
             try:
-                return self.converter.structure(value, member)
+                return self.structure(value, member)
             except Mismatch as error:  # noqa: PERF203 - the next member may fit
                 misses.append(error)
         if len(misses) == 1:
@@ -178,6 +203,10 @@ class Strict:
         if inside:  # one shape fitted: what is wrong inside of it says more
             raise inside[0]
         raise wrong_type(value, scalars.one_of([words_for(member) for member in members]))
+
+
+def _unread(value: Any, _: object) -> Any:
+    return value
 
 
 class _Collect:
