@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # What hypothesis measures is the machine, which other tests share.
-settings.register_profile("shared", suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 
 # A shell that starts us in the background ignores SIGINT for us and all that we start.

@@ -101,6 +101,7 @@ class Session:
         stacks = getattr(trainer, "STACKS", {})
         known = {table: names(plural) for table, plural in TECHNOLOGIES.items()}
         known["cluster"] = [*names("clusters"), *loading.EXTRAS]
+        known["scheduler"] = names("schedulers")
         return structure_run(self.raw, self.facts.run_tiers, options=options, known=known, stacks=stacks)
 
     @property

@@ -17,7 +17,7 @@ Answer = Generator[None, "tuple[Step, ...] | None", "tuple[Step, ...] | None"]
 @hookimpl(wrapper=True)
 def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Answer:
     """Prove in the job that the NCCL which is really loaded is as new as torch needs."""
-    from hpctrain_plugins.environments.verified import extended
+    from hpctrain_plugins.environments.wheels.verified import extended
 
     steps = yield
     needed = nccl.needed(run, cluster, pins)

@@ -160,7 +160,7 @@ def _in_build(step: PlannedStep, module: str) -> Problem:
 
 def _torch(run: RunSpec, pins: tuple[Pin, ...]) -> str:
     """2.10.0, without the build behind it."""
-    from hpctrain_plugins.environments.wants import exact, name_of
+    from hpctrain_plugins.environments.wheels.wants import exact, name_of
 
     pinned = next((p.value.split()[0] for p in pins if p.kind == "pypi" and p.name == "torch"), "")
     first = getattr(run.environment.options, "first", ())

@@ -32,6 +32,18 @@ class Ranks:
         if self.first:
             print(text, flush=True)
 
+    def leave(self) -> None:
+        """End with the others, and let go of them.
+
+        Slurm ends what is left a minute after the first rank (`--wait=60`), while rank 0 may still save; and
+        torch aborts a rank now and then whose peer is gone before it has let go.
+        """
+        from torch import distributed
+
+        if self.world > 1 and distributed.is_initialized():
+            distributed.barrier()
+            distributed.destroy_process_group()
+
 
 def ranks(env: MutableMapping[str, str] = os.environ) -> Ranks:
     """Read the ranks and mend what the libraries would misread; call it before they are imported.

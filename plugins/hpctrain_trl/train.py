@@ -67,6 +67,7 @@ def run(settings: Settings) -> int:
     job.prepare(stop)
     code = job.train()
     report.add(end={"code": code, "step": job.trainer.state.global_step, "signal": stop.name})
+    ranks.leave()
     return code
 
 

@@ -22,7 +22,7 @@ from hpctrain.model.words import Raw
 from hpctrain.run.tools import Tools
 from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import venv
-from hpctrain_plugins.environments.options import Built
+from hpctrain_plugins.environments.wheels.options import Built
 from tests.defaults.rig import World, cluster, plan
 from tests.environments import stone
 from tests.environments.conftest import wheel

@@ -17,9 +17,10 @@ from hpctrain.model.step import Pin
 from hpctrain.run.tools import Tools
 from hpctrain.session import Session
 from hpctrain_job import sdist
-from hpctrain_plugins.environments import unverified, venv
-from hpctrain_plugins.environments.options import Options
-from hpctrain_plugins.environments.wants import name_of, normal
+from hpctrain_plugins.environments import venv
+from hpctrain_plugins.environments.wheels import unverified
+from hpctrain_plugins.environments.wheels.options import Options
+from hpctrain_plugins.environments.wheels.wants import name_of, normal
 from tests.clusters import HOMES
 from tests.conftest import needs
 from tests.defaults.rig import cluster

@@ -17,7 +17,7 @@ from hpctrain.render import files as rendered
 from hpctrain.run.tools import Tools
 from hpctrain.runfile.toml import loads
 from hpctrain.session import Session
-from hpctrain_plugins.environments import edf_pins
+from hpctrain_plugins.environments.edf import pins
 from tests.conftest import needs
 from tests.e2e.conftest import here as here
 from tests.e2e.product import Product
@@ -262,7 +262,7 @@ def locked(house: Path, registry: str, *packages: str) -> list[Pin]:
     edf = f'base = "{registry}/a/b:1.0"\nhas = "has.txt"\n'
     edf += f'index_url = "file://{house}/none"\nfind_links = ["{house}"]'
     one = session(house.parent, edf, f"packages = {json.dumps(packages)}")
-    return edf_pins.resolve(one.plan().run, one.cluster, Tools())
+    return pins.resolve(one.plan().run, one.cluster, Tools())
 
 
 def test_what_the_base_has_is_kept_and_not_pinned(house: Path, registry: str) -> None:

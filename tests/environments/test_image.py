@@ -15,7 +15,9 @@ import pytest
 from hpctrain.errors import ConfigError, NotReachable
 from hpctrain.model.step import Pin
 from hpctrain_job import packages, sif
-from hpctrain_plugins.environments import image, image_known, image_registry
+from hpctrain_plugins.environments import image
+from hpctrain_plugins.environments.image import known
+from hpctrain_plugins.environments.image import registry as registries
 
 DIGEST = "sha256:" + "a" * 64
 INDEX = {
@@ -72,12 +74,12 @@ def asked(registry: str, tag: str) -> image.Image:
 
 
 def test_a_tag_is_the_digest_of_one_architecture(registry: str) -> None:
-    assert image_registry.digest(asked(registry, "1.0"), "arm64", "here") == DIGEST
+    assert registries.digest(asked(registry, "1.0"), "arm64", "here") == DIGEST
 
 
 def test_a_manifest_alone_is_its_own_digest(registry: str) -> None:
     said = "sha256:" + hashlib.sha256(json.dumps(ALONE).encode()).hexdigest()
-    assert image_registry.digest(asked(registry, "one"), "amd64", "here") == said
+    assert registries.digest(asked(registry, "one"), "amd64", "here") == said
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_a_manifest_alone_is_its_own_digest(registry: str) -> None:
 )
 def test_an_image_for_other_machines_is_refused(registry: str, tag: str, arch: str, has: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        image_registry.digest(asked(registry, tag), arch, "here")
+        registries.digest(asked(registry, tag), arch, "here")
     (problem,) = caught.value.problems
     assert problem.code == "image-arch"
     assert f"is made for {has}, and the training nodes are {arch}" in problem.message
@@ -93,12 +95,12 @@ def test_an_image_for_other_machines_is_refused(registry: str, tag: str, arch: s
 
 def test_a_tag_that_is_not_there(registry: str) -> None:
     with pytest.raises(ConfigError, match=r"has no a/b:2\.0"):
-        image_registry.digest(asked(registry, "2.0"), "arm64", "here")
+        registries.digest(asked(registry, "2.0"), "arm64", "here")
 
 
 def test_a_registry_that_does_not_answer() -> None:
     with pytest.raises(NotReachable, match="localhost:9 does not answer"):
-        image_registry.digest(asked("localhost:9", "1"), "arm64", "here")
+        registries.digest(asked("localhost:9", "1"), "arm64", "here")
 
 
 def test_names() -> None:
@@ -140,16 +142,16 @@ def test_a_file_that_is_no_sif_says_nothing(tmp_path: Path) -> None:
 
 def test_what_a_python_has_is_read_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert packages.main() == 0
-    has = image_known.read(capsys.readouterr().out)
+    has = known.read(capsys.readouterr().out)
     assert has.packages["pytest"] == pytest.__version__
     assert has.python.startswith("3.")
 
 
 def test_known_images_are_dated() -> None:
-    for digest, has in image_known.KNOWN.items():
+    for digest, has in known.KNOWN.items():
         assert len(digest) == 71
         assert has.checked
         assert has.source
-        assert image_known.find(digest, "") is has
-        assert image_known.find("", f"docker://{has.image}") is has
-        assert image_known.find(DIGEST, has.image) is None
+        assert known.find(digest, "") is has
+        assert known.find("", f"docker://{has.image}") is has
+        assert known.find(DIGEST, has.image) is None

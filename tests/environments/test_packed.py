@@ -16,8 +16,9 @@ from hpctrain.model.run import Environment, Package, Resources, RunSpec
 from hpctrain.model.step import Need
 from hpctrain.model.words import Cmd
 from hpctrain_job.tree import digest
-from hpctrain_plugins.environments import packed, packing, venv, verified
-from hpctrain_plugins.environments.options import Expect
+from hpctrain_plugins.environments import venv
+from hpctrain_plugins.environments.wheels import packed, packing, verified
+from hpctrain_plugins.environments.wheels.options import Expect
 from tests.defaults.rig import World, cluster, plan
 from tests.environments.test_technologies import pinned
 

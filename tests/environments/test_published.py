@@ -17,7 +17,7 @@ from hpctrain.errors import StepFailed
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.run.tools import Tools
 from hpctrain_plugins.environments import venv
-from hpctrain_plugins.environments.options import Built
+from hpctrain_plugins.environments.wheels.options import Built
 from tests.conftest import needs
 from tests.defaults.rig import World, cluster, plan
 from tests.environments.conftest import wheel

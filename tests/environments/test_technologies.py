@@ -16,7 +16,8 @@ from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Need, Pin
 from hpctrain.model.words import Loc
 from hpctrain_job.tree import digest
-from hpctrain_plugins.environments import conda, options, uv, venv
+from hpctrain_plugins.environments import conda, uv, venv
+from hpctrain_plugins.environments.wheels import options
 from tests.defaults.rig import World, cluster, plan
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -151,7 +152,7 @@ def test_uv_comes_from_the_house_and_fills_the_prefix(shelf: Path, world: World)
 
 
 def test_uv_is_pinned_like_a_package() -> None:
-    from hpctrain_plugins.environments import wants, ways
+    from hpctrain_plugins.environments.wheels import wants, ways
 
     read = wants.read(asked("uv", uv, Path("/shelf")), ONE, ways.Uv.program)
     assert "uv" in read.wheels

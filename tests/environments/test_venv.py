@@ -22,7 +22,8 @@ from hpctrain.model.step import Need, Pin, Step
 from hpctrain.model.words import Cmd, Var
 from hpctrain.run.tools import Tools
 from hpctrain_job.tree import digest
-from hpctrain_plugins.environments import venv, wants
+from hpctrain_plugins.environments import venv
+from hpctrain_plugins.environments.wheels import wants
 from tests.defaults.rig import World, cluster, plan
 from tests.environments.conftest import wheel
 

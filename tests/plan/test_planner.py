@@ -11,7 +11,7 @@ import pytest
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.hooks.scan import Entry
-from hpctrain.model.cluster import Cluster
+from hpctrain.model.cluster import Cluster, Modules
 from hpctrain.model.duration import Duration
 from hpctrain.model.layer import EnvVar, Layer
 from hpctrain.model.run import Resources, RunSpec
@@ -33,6 +33,25 @@ def test_steps_run_where_their_needs_are_met(run: RunSpec, cluster: Cluster, hoo
     ]
     assert [a.step for a in plan.steps[-1].step.after] == ["wheels", "env", "data", "offline"]
     assert not plan.problems
+
+
+def test_modules_of_a_place_are_loaded_before_those_of_the_site(
+    run: RunSpec, cluster: Cluster, hooks: Hooks
+) -> None:
+    """`[modules]` is for steps that need the nodes' system; a download on a login node may need a Python."""
+    login, compute = cluster.place
+    places = (attrs.evolve(login, modules=("python/3.12",)), attrs.evolve(compute, modules=("stack",)))
+    cluster = attrs.evolve(
+        cluster, place=places, modules=Modules(source="doc", run=("gcc",), build=("cmake",))
+    )
+    plan = make(run, cluster, (), hooks.call)
+    assert {s.name: [m.name for m in s.around.modules] for s in plan.steps} == {
+        "wheels": ["python/3.12"],
+        "env": ["stack", "cmake"],
+        "data": ["python/3.12"],
+        "offline": ["python/3.12"],
+        "train": ["stack", "gcc"],
+    }
 
 
 def test_a_login_step_behind_a_job_waits(run: RunSpec, cluster: Cluster, hooks: Hooks) -> None:

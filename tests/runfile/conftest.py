@@ -35,7 +35,12 @@ class Trl:
 
 OPTIONS: Mapping[tuple[str, str], type] = {("environment", "conda"): Conda, ("train", "trl"): Trl}
 CLUSTERS = ("alps", "frontier", "isambard", "leonardo", "local", "olivia")
-KNOWN = {"environment": ("conda", "venv", "ready"), "train": ("trl", "command"), "cluster": CLUSTERS}
+KNOWN = {
+    "environment": ("conda", "venv", "ready"),
+    "train": ("trl", "command"),
+    "cluster": CLUSTERS,
+    "scheduler": ("slurm", "local"),
+}
 
 
 @attrs.frozen

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -113,6 +114,13 @@ def surroundings(folder: Path, extra: Mapping[str, str] | None = None) -> dict[s
     }
 
 
+def free_port() -> str:
+    """A port that nobody else has now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
+
+
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
     """The socket of an interpreter that has imported the trainer's libraries and starts ranks (forked.py)."""
@@ -193,7 +201,7 @@ def start_two(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., list
         world = {
             "WORLD_SIZE": "2",
             "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(20000 + time.time_ns() % 10000),
+            "MASTER_PORT": free_port(),
             **(env or {}),
         }
         return [

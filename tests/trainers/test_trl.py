@@ -14,7 +14,7 @@ from hpctrain.model.run import Environment, Package, Resources
 from hpctrain.model.step import Ranks
 from hpctrain.model.words import Join, Var
 from hpctrain.render import files, shell
-from hpctrain_plugins.environments.options import Options as Wheels
+from hpctrain_plugins.environments.wheels.options import Options as Wheels
 from hpctrain_plugins.trainers import trl, trl_checks
 from hpctrain_plugins.trainers.trl import Options
 from hpctrain_trl import arguments

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from hpctrain.render import shell
 from hpctrain_job import metrics
 from hpctrain_plugins.trainers import ranks
 from tests.trainers import plans
-from tests.trainers.conftest import LIMIT, Trained, ended, surroundings, wait_for_step
+from tests.trainers.conftest import LIMIT, Trained, ended, free_port, surroundings, wait_for_step
 
 pytestmark = pytest.mark.torch
 
@@ -57,7 +56,7 @@ def _by_torchrun(folder: Path, values: Mapping[str, Any], python: str) -> Traine
         "HPC_NODES": "1",
         "HPC_NODE_RANK": "0",
         "HPC_HEAD": "127.0.0.1",
-        "HPC_PORT": str(20000 + time.time_ns() % 10000),
+        "HPC_PORT": free_port(),
     }
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=job, capture_output=True, text=True, timeout=LIMIT
@@ -84,6 +83,33 @@ def test_sixty_steps_under_torchrun(
     assert answers["after"]["of"] == 200
     assert [row["step"] for row in found.rows if "loss" in row] == list(range(1, STEPS + 1))
     assert (tmp_path / f"checkpoints/checkpoint-{STEPS}/rng_state_1.pth").is_file()
+
+
+LATE = """
+import sys, time
+from pathlib import Path
+from torch import distributed
+from hpctrain_trl.environment import ranks
+here, saved = ranks(), Path("saved")
+distributed.init_process_group("gloo")
+if here.first:
+    time.sleep(2)
+    saved.touch()
+here.leave()
+sys.exit(distributed.is_initialized() or not saved.exists())
+"""
+
+
+def test_no_rank_leaves_while_another_saves(torch_python: str, tmp_path: Path) -> None:
+    """Slurm ends rank 0 a minute after rank 1 is gone, however long the last save takes."""
+    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    both = [
+        subprocess.Popen(
+            [torch_python, "-c", LATE], cwd=tmp_path, env=surroundings(tmp_path, {**world, "RANK": rank})
+        )
+        for rank in ("0", "1")
+    ]
+    assert [process.wait(LIMIT) for process in both] == [0, 0]
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain_plugins.environments import edf_rules
+from hpctrain_plugins.environments.edf import rules
 from tests.twin.alps import Builder, prepared
 from tests.twin.faults import fault
 from tests.twin.fixtures import Start
@@ -105,7 +105,7 @@ def test_an_image_is_judged_again_in_every_job(alps: Twin) -> None:
     found = one.until("failed", seconds=90)
     said = logs(one, found)
     assert f"{one.images}/{name} is damaged and was set aside" in said
-    assert [rule.name for rule in edf_rules.RULES if re.search(rule.pattern, said)] == ["image-damaged"]
+    assert [rule.name for rule in rules.RULES if re.search(rule.pattern, said)] == ["image-damaged"]
     assert one.train()["state"] == "done"
     assert name in one.lies("judged-*.sqsh")
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from hpctrain_plugins.environments.apptainer_rules import RULES
+from hpctrain_plugins.environments.apptainer.rules import RULES
 from tests.twin.faults import fault
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain_plugins.environments.apptainer_rules import RULES
+from hpctrain_plugins.environments.apptainer.rules import RULES
 from tests.twin import rootfs
 from tests.twin.faults import fault
 from tests.twin.fixtures import Start

@@ -79,8 +79,11 @@ class Place:
     """The queue that jobs of this place use; empty: the run's own."""
     env: Mapping[str, str] = attrs.field(factory=dict)
     """Variables of every step that runs here; they end in its task.sh."""
+    modules: tuple[str, ...] = ()
+    """Modules of every step that runs here, written as those of `[modules]` and loaded before them: a login
+    node's newer Python, say."""
     why: str = ""
-    """Why `env` is set here (a proxy, say)."""
+    """Why `env` and `modules` are needed here (a proxy, say)."""
     ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Words of the scheduler, by its name: { slurm = ["--constraint=gpu"] }; they stand in the job's request
     of every step that runs here."""

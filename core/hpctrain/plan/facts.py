@@ -59,7 +59,7 @@ def logs_layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
 
 
 def place_layer(place: Place) -> Layer:
-    """The place's variables (a proxy) and its scheduler words."""
+    """The place's variables (a proxy), modules and scheduler words."""
     env = tuple(
         EnvVar(
             name=n,
@@ -70,7 +70,8 @@ def place_layer(place: Place) -> Layer:
         )
         for n, v in place.env.items()
     )
-    return Layer(env=env, ask=dict(place.ask), source=place.name)
+    modules = tuple(map(Module.parse, place.modules))
+    return Layer(env=env, modules=modules, ask=dict(place.ask), source=place.name)
 
 
 def cluster_layer(cluster: Cluster, step: Step) -> Layer:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator
 
 from hpctrain.errors import Problem
 from hpctrain.model.run import RunSpec
+from hpctrain.runfile.faults import Fault
+from hpctrain.runfile.keys import nearest
 from hpctrain.runfile.layers import Merged, Tier
 from hpctrain.runfile.rules import check_optional_name
 from hpctrain.runfile.strict import fields_of
@@ -79,6 +81,21 @@ def unused(merged: Merged, below: Collection[Tier]) -> Iterator[Problem]:
                     span=tier.span((kind, name), key=True),
                     fatal=False,
                 )
+
+
+def unheard(ask: Collection[str], schedulers: Collection[str]) -> Iterator[Fault]:
+    """A warning for each scheduler that looks misspelt; a run file may well speak to one that is not here."""
+    for name in ask:
+        near = [] if name in schedulers else nearest(name, schedulers)
+        if near:
+            yield Fault(
+                code="unknown-name",
+                message=f'no scheduler "{name}" reads resources.ask.{name}; "{near[0]}" is one',
+                hint=near[0],
+                path=("resources", "ask", name),
+                at_key=True,
+                fatal=False,
+            )
 
 
 def _elsewhere(tier: Tier, kind: str) -> set[object]:

@@ -12,7 +12,7 @@ import attrs
 from hpctrain.errors import ConfigError, Problem, fatal
 from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Origin, RunSpec, Stack
-from hpctrain.runfile.chosen import imply, neutral, technologies, unused
+from hpctrain.runfile.chosen import imply, neutral, technologies, unheard, unused
 from hpctrain.runfile.declared import declare
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as, unknown_key
 from hpctrain.runfile.keys import Keys, dotted, nearest
@@ -95,7 +95,10 @@ def structure_run(
     except Mismatch as error:
         raise ConfigError(*merged.problems(error.faults, files)) from None
     origins = {dotted(path): origin for path, origin in merged.origins().items()}
-    faults = list(unknown_secrets(run.secrets, raw.settings.secrets))
+    faults = [
+        *unknown_secrets(run.secrets, raw.settings.secrets),
+        *unheard(run.resources.ask, (known or {}).get("scheduler", ())),
+    ]
     said = (*unused(merged, below), *merged.problems(faults, files), *others)
     return Loaded(run=run, origins=origins, files=inputs, base=raw.base, problems=said)
 

@@ -51,9 +51,10 @@ class FactChecks(Base):
             if not row.why.strip()
         ]
         wrong += [
-            f"{subject.line('place', number, 'env')}: the place {place.name} sets variables without a why"
+            f"{subject.line('place', number, key)}: the place {place.name} has {key} without a why"
             for number, place in enumerate(facts.place)
-            if place.env and not place.why.strip()
+            for key in ("env", "modules")
+            if getattr(place, key) and not place.why.strip()
         ]
         if facts.modules and (facts.modules.build or facts.modules.run) and not facts.modules.why.strip():
             wrong.append(f"{subject.line('modules')}: [modules] has no why")

@@ -27,7 +27,7 @@ from hpctrain.model.run import Asset
 from hpctrain.model.step import Artifact, Need, Step
 from hpctrain.model.words import Cmd, Var, Word
 from hpctrain_plugins.data import keys
-from hpctrain_plugins.environments.wants import step_file
+from hpctrain_plugins.environments.wheels.wants import step_file
 
 HPCTRAIN_API = 1
 

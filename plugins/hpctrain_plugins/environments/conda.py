@@ -20,11 +20,11 @@ from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin, Step
 from hpctrain.model.words import Raw
-from hpctrain_plugins.environments import options, unverified
+from hpctrain_plugins.environments.wheels import options, unverified
 
 if TYPE_CHECKING:
     from hpctrain.run.tools import Tools
-    from hpctrain_plugins.environments.build import Building
+    from hpctrain_plugins.environments.wheels.build import Building
 
 HPCTRAIN_API = 1
 SCRIPTS = Raw(
@@ -51,7 +51,7 @@ class Options(options.Options):
 @hookimpl
 def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
     """Every wheel at its version; conda's own packages are pinned by what `specs` says."""
-    from hpctrain_plugins.environments import pins
+    from hpctrain_plugins.environments.wheels import pins
 
     _python(run)
     return pins.resolve(run, cluster, tools)
@@ -83,7 +83,7 @@ def check_run(plan: Plan) -> list[Problem]:
 
 
 def _building(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Building:
-    from hpctrain_plugins.environments import build, ways
+    from hpctrain_plugins.environments.wheels import build, ways
 
     _python(run)
     asked: Options = run.environment.options or Options()

@@ -14,7 +14,7 @@ from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Artifact, Need, Pin, Step
 from hpctrain.model.words import Cmd, Var, Word
 from hpctrain_plugins.environments import prefix
-from hpctrain_plugins.environments.wants import name_of
+from hpctrain_plugins.environments.wheels.wants import name_of
 
 HPCTRAIN_API = 1
 
@@ -75,10 +75,10 @@ def enter_env(run: RunSpec, cluster: Cluster, binds: tuple[Bind, ...]) -> Layer:
 
 def _apptainer(image: str, cluster: Cluster, binds: tuple[Bind, ...]) -> tuple[Word, ...]:
     """The image with the GPUs and every folder that must be visible."""
-    from hpctrain_plugins.environments import apptainer_words
+    from hpctrain_plugins.environments.apptainer import words
 
-    flags = map(apptainer_words.option, binds)
-    return ("apptainer", "exec", *apptainer_words.GPU_FLAG[cluster.hardware.gpu_kind], *flags, image)
+    flags = map(words.option, binds)
+    return ("apptainer", "exec", *words.GPU_FLAG[cluster.hardware.gpu_kind], *flags, image)
 
 
 def _options(run: RunSpec) -> Options:

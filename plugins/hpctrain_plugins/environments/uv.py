@@ -15,7 +15,7 @@ from hpctrain.model.layer import Layer
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin, Step
-from hpctrain_plugins.environments import options, unverified
+from hpctrain_plugins.environments.wheels import options, unverified
 
 if TYPE_CHECKING:
     from hpctrain.run.tools import Tools
@@ -31,7 +31,7 @@ class Options(options.Options):
 @hookimpl
 def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
     """Every package at its version, uv among them."""
-    from hpctrain_plugins.environments import pins, ways
+    from hpctrain_plugins.environments.wheels import pins, ways
 
     return pins.resolve(run, cluster, tools, ways.Uv.program)
 
@@ -39,7 +39,7 @@ def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
 @hookimpl
 def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, ...]:
     """The wheel house first, then the prefix by its uv."""
-    from hpctrain_plugins.environments import build, ways
+    from hpctrain_plugins.environments.wheels import build, ways
 
     return build.of(run, cluster, pins, ways.Uv()).steps()
 
@@ -47,7 +47,7 @@ def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[St
 @hookimpl
 def enter_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Layer:
     """The published environment in front of everything else."""
-    from hpctrain_plugins.environments import build, ways
+    from hpctrain_plugins.environments.wheels import build, ways
 
     return build.of(run, cluster, pins, ways.Uv()).layer()
 

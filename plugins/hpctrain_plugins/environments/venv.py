@@ -15,8 +15,8 @@ from hpctrain.model.layer import Layer
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin, Step
-from hpctrain_plugins.environments import unverified
-from hpctrain_plugins.environments.options import Options as Options
+from hpctrain_plugins.environments.wheels import unverified
+from hpctrain_plugins.environments.wheels.options import Options as Options
 
 if TYPE_CHECKING:
     from hpctrain.run.tools import Tools
@@ -27,7 +27,7 @@ HPCTRAIN_API = 1
 @hookimpl
 def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
     """Every package of the environment at its version, resolved for the target."""
-    from hpctrain_plugins.environments import pins
+    from hpctrain_plugins.environments.wheels import pins
 
     return pins.resolve(run, cluster, tools)
 
@@ -35,7 +35,7 @@ def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
 @hookimpl
 def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, ...]:
     """One step where a place has network and target, else wheels first."""
-    from hpctrain_plugins.environments import build, ways
+    from hpctrain_plugins.environments.wheels import build, ways
 
     return build.of(run, cluster, pins, ways.Way()).steps()
 
@@ -43,7 +43,7 @@ def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[St
 @hookimpl
 def enter_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Layer:
     """The published environment in front of everything else."""
-    from hpctrain_plugins.environments import build, ways
+    from hpctrain_plugins.environments.wheels import build, ways
 
     return build.of(run, cluster, pins, ways.Way()).layer()
 

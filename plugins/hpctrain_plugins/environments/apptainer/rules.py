@@ -1,0 +1,36 @@
+"""Known failures of images and overlays: what a log says, why, and what mends it."""
+
+from __future__ import annotations
+
+from hpctrain.model.job import Rule
+from hpctrain_plugins.environments.image import rules
+
+RULES = (
+    *rules.RULES,
+    Rule(
+        name="image-arch",
+        pattern=r"hpctrain: the image is for \S+, and the training nodes are|FATAL:.*exec format error"
+        r"|FATAL: +image targets '\w+', cannot run on",
+        cause="the image is made for another architecture than the training nodes",
+        fix='image = "nvcr.io/nvidia/pytorch:25.06-py3"      (one that is made for them too)',
+    ),
+    Rule(
+        name="image-not-as-known",
+        pattern=r"No matching distribution found for .*(?:a0\+|\+)\S*nv\d",
+        cause="the image has other packages than hpctrain's table says of its digest",
+        fix="image = the path of the .sif      (an image by its path is asked what it has)",
+        sure="likely",
+    ),
+    Rule(
+        name="proxy-down",
+        pattern=r"ProxyError\('(?:Cannot|Unable to) connect to proxy",
+        cause="the site's proxy, the only way to the internet from its compute nodes, did not answer",
+        fix="hpctrain submit run.toml      (when it answers again; what was built is kept)",
+    ),
+    Rule(
+        name="no-mksquashfs",
+        pattern=r"mksquashfs: command not found",
+        cause="the node has no mksquashfs, which packs the overlay",
+        fix='[environment.apptainer]\noverlay = "ext3"',
+    ),
+)

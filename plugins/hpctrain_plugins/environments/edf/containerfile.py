@@ -1,0 +1,119 @@
+"""A Containerfile from the run's environment: the base, what Debian brings, then Python's packages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from hpctrain.model.run import Package
+from hpctrain_plugins.environments.wheels import pip_env
+from hpctrain_plugins.environments.wheels.wants import Wants
+
+HERE = "/hpctrain"
+"""Where lists and your own code lie in the image while it is built."""
+INSIDE = "/user-software"
+"""Where a venv is made and later mounted: it does not survive a move."""
+HAS = "has"
+"""The list of what the base has."""
+APT = ("apt-get", "install", "-y", "--no-install-recommends")
+JOB = "job.zip"
+SETTINGS = {
+    "PIP_BREAK_SYSTEM_PACKAGES": "1",  # an image has one Python, and is built to be changed
+    "PIP_ROOT_USER_ACTION": "ignore",
+    "PIP_NO_CACHE_DIR": "1",
+    "PIP_NO_INPUT": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    **pip_env.PATIENT,
+}
+
+
+def text(
+    wants: Wants,
+    base: str,
+    lists: Mapping[str, tuple[str, ...]],
+    *,
+    apt: tuple[str, ...] = (),
+    pinned: bool = False,
+    kept: str = "",
+    apart: bool = False,
+) -> str:
+    """The whole file. `pinned`: the lists are complete; `kept`: a list beside them that pip keeps to;
+    `apart`: a venv at `INSIDE` is all that comes out, not the image."""
+    python = f"{INSIDE}/bin/python" if apart else "python3"
+    pip = (python, "-m", "pip", "install")
+    where = {"PIP_INDEX_URL": wants.options.index_url, "PIP_FIND_LINKS": " ".join(wants.options.find_links)}
+    lines = [
+        f"FROM {base}{' AS made' if apart else ''}",
+        _env(SETTINGS | {name: value for name, value in where.items() if value}),
+        *((_run("apt-get", "update"), _run(*APT, *apt)) if apt else ()),
+        *((_run("python3", "-m", "venv", "--system-site-packages", INSIDE),) if apart else ()),
+        *(_copy(name) for name in dict.fromkeys((*lists, *([kept] if kept else ())))),
+        *_installs(pip, lists, pinned=pinned, kept=kept),
+        *_compiled(pip, wants, alone=("--no-deps",) if pinned else _keeping(kept)),
+        *_own(pip, wants),
+        *((f"FROM scratch\nCOPY --from=made {INSIDE} /",) if apart else ()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def inspecting(base: str) -> str:
+    """One that lists what the base has, and comes out as that list alone."""
+    # No word of a run file: this one line is read by a shell, for its redirection.
+    asks = f"PYTHONPATH={HERE}/{JOB} python3 -m hpctrain_job.packages >{HERE}/{HAS}.txt"
+    return (
+        f"FROM {base} AS made\nCOPY {JOB} {HERE}/{JOB}\n{_run('/bin/sh', '-c', asks)}\n"
+        f"FROM scratch\nCOPY --from=made {HERE}/{HAS}.txt /\n"
+    )
+
+
+def own(wants: Wants) -> tuple[Package, ...]:
+    """Your own code, and what is compiled from a folder or a repository, in this order."""
+    compiled = (s.package for s in wants.compile if not s.version)
+    return (*wants.own, *compiled)
+
+
+def _installs(
+    pip: tuple[str, ...], lists: Mapping[str, tuple[str, ...]], *, pinned: bool, kept: str
+) -> Iterator[str]:
+    """First the proof that the base is what the lock stands on, then what it lacks."""
+    for name in lists:
+        if name == HAS:
+            yield _run(*pip, "--no-deps", "--no-index", "-r", f"{HERE}/{name}.txt")
+        else:
+            alone = ("--no-deps",) if pinned and name != "vendor" else ()
+            yield _run(*pip, *alone, *_keeping(kept), "-r", f"{HERE}/{name}.txt")
+
+
+def _keeping(kept: str) -> tuple[str, ...]:
+    return ("--constraint", f"{HERE}/{kept}.txt") if kept else ()
+
+
+def _compiled(pip: tuple[str, ...], wants: Wants, alone: tuple[str, ...]) -> Iterator[str]:
+    """What is compiled must see the base's torch: in isolation pip would fetch another to build against."""
+    for source in wants.compile:
+        if source.version:
+            if source.built.build:
+                yield _run(*pip, *source.built.build)
+            if source.built.env:
+                yield _env(source.built.env)
+            yield _run(*pip, "--no-build-isolation", *alone, f"{source.name}=={source.version}")
+
+
+def _own(pip: tuple[str, ...], wants: Wants) -> Iterator[str]:
+    for number, _ in enumerate(own(wants)):
+        folder = f"{HERE}/src-{number}"
+        yield f"COPY src-{number} {folder}"
+        yield _run(*pip, "--no-deps", "--no-build-isolation", folder)
+
+
+def _copy(name: str) -> str:
+    return f"COPY {name}.txt {HERE}/{name}.txt"
+
+
+def _env(values: Mapping[str, str]) -> str:
+    return "ENV " + " ".join(f"{name}={json.dumps(value)}" for name, value in values.items())
+
+
+def _run(*words: str) -> str:
+    """A line without a shell: no word of a run file is read by one."""
+    return f"RUN {json.dumps(list(words))}"

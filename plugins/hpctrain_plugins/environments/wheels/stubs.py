@@ -1,0 +1,98 @@
+"""Wheels of metadata alone, so that a resolver learns what a package needs without running its code.
+
+What is compiled learns its metadata only by running its own set-up, which as a rule wants torch and a
+compiler. Its source archive says the same in PKG-INFO; this is handed to pip and uv as a wheel.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hpctrain.errors import ConfigError, NotReachable
+from hpctrain.model.frozen import frozen
+from hpctrain.model.step import Pin
+from hpctrain_plugins.environments.wheels.compiled import NEEDS
+from hpctrain_plugins.environments.wheels.wants import Source, Wants
+
+if TYPE_CHECKING:
+    from hpctrain_job.sdist import Found, Places
+
+
+@frozen(kw_only=True)
+class Stubs:
+    """The compiled packages of an environment as a resolver sees them."""
+
+    folder: Path
+    archives: Mapping[str, str] = attrs.field(factory=dict)
+    """Name to the hash of its source."""
+    needs: tuple[Pin, ...] = ()
+    """What each is built with, as pins."""
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What must be resolved with the rest so that the builds find their tools."""
+        return tuple(r.strip() for pin in self.needs for r in pin.value.split(";") if r.strip())
+
+    def pins(self, version: Mapping[str, str]) -> list[Pin]:
+        """The pins of the sources."""
+        found = [Pin(n, "pypi", f"{version[n]} sha256:{digest}") for n, digest in self.archives.items()]
+        return [*found, *self.needs]
+
+
+def make(wants: Wants, places: Places, folder: Path) -> Stubs:
+    """A stub for each package of the index that is compiled; their archives are read and dropped."""
+    archives, needs = {}, []
+    for source in wants.compile:
+        if source.version:
+            found = _fetched(source, places)
+            write(folder, source.name, source.version, found.requires)
+            archives[source.name] = found.sha256
+            needs.append(Pin(source.name, NEEDS, "; ".join(_plain(found.build))))
+    return Stubs(folder=folder, archives=archives, needs=tuple(needs))
+
+
+def _plain(requirements: Iterable[str]) -> list[str]:
+    """Without those for other systems: a marker cannot stand in a list that `;` divides."""
+    kept = [r.partition(";") for r in requirements]
+    foreign = ("win32", "darwin", "Windows", "Darwin", "extra")
+    return [r.strip() for r, _, marker in kept if not any(word in marker for word in foreign)]
+
+
+def write(folder: Path, name: str, version: str, requires: Iterable[str]) -> Path:
+    """A wheel that holds nothing."""
+    plain = name.replace("-", "_")
+    info, path = f"{plain}-{version}.dist-info", folder / f"{plain}-{version}-py3-none-any.whl"
+    needs = "".join(f"Requires-Dist: {r}\n" for r in requires)
+    texts = {
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: hpctrain\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in texts.items():
+            archive.writestr(file, text)
+    return path
+
+
+def _fetched(source: Source, places: Places) -> Found:
+    from hpctrain_job import sdist
+    from hpctrain_job.web import Failed
+
+    with tempfile.TemporaryDirectory(prefix="hpctrain-source-") as folder:
+        try:
+            return sdist.fetch(source.name, source.version, Path(folder), places)
+        except sdist.NotThere as error:
+            raise ConfigError.of(
+                "no-source",
+                str(error),
+                where="environment.compile",
+                hint="a version that is only a tag: { name, git, rev }",
+            ) from None
+        except Failed as error:
+            raise NotReachable.of("no-index", str(error)) from None

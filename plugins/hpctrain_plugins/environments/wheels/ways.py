@@ -1,0 +1,117 @@
+"""What differs between the technologies: how a prefix begins, and who installs into it."""
+
+from __future__ import annotations
+
+from hpctrain.model.words import Cmd, Join, Loc, Word
+from hpctrain_plugins.environments.wheels import lists
+from hpctrain_plugins.environments.wheels.wants import Wants, interpreter, step_file
+
+
+class Way:
+    """venv: a prefix that borrows another Python's standard library, filled by pip."""
+
+    name = "venv"
+    program: tuple[str, ...] = ()
+    """What the technology takes from the index for itself."""
+    housed = False
+    """It installs from a wheel house even where the network is."""
+
+    def fetch(self, wants: Wants, house: Word) -> tuple[Cmd, ...]:
+        """What the house holds besides wheels."""
+        return ()
+
+    def bare(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+        """A prefix with a Python, in which something is built; nothing stands at its path before."""
+        return (_venv(wants, prefix, "--without-pip"),)
+
+    def begin(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+        """The prefix of the environment itself."""
+        return (_venv(wants, prefix),)
+
+    def pip(self, prefix: Word, *words: Word) -> Cmd:
+        """A command of pip on the prefix."""
+        return Cmd.of(Join(prefix, "/bin/python"), "-m", "pip", *words)
+
+    def finish(self, prefix: Word) -> tuple[Cmd, ...]:
+        """What is cleared away when everything is installed."""
+        return ()
+
+
+class Uv(Way):
+    """uv: the same prefix, filled by the uv of the wheel house."""
+
+    name = "uv"
+    program = ("uv",)
+    housed = True
+
+    def begin(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+        """uv itself is a wheel: it comes from the house like everything else, by any Python's pip."""
+        tool, python = Join(prefix, "/.uv"), interpreter(wants)
+        words = ("install", "--quiet", "--no-deps", *lists.where(wants, house), "-r", step_file("uv.txt"))
+        return (
+            _venv(wants, tool, "--without-pip"),
+            Cmd.of(Join(tool, "/bin/python"), "-m", "hpctrain_job.pip", *words),
+            Cmd.of(*self._uv(prefix), "venv", "--allow-existing", "--python", python, *_site(wants), prefix),
+        )
+
+    def pip(self, prefix: Word, *words: Word) -> Cmd:
+        """The same words as pip's, and the prefix they are meant for."""
+        command, *rest = words
+        return Cmd.of(*self._uv(prefix), "pip", command, "--python", Join(prefix, "/bin/python"), *rest)
+
+    def finish(self, prefix: Word) -> tuple[Cmd, ...]:
+        """Its own folder is no part of the environment."""
+        return (Cmd.of("rm", "-rf", Join(prefix, "/.uv")),)
+
+    def _uv(self, prefix: Word) -> tuple[Word, ...]:
+        cache = Join(prefix, "/.uv/cache")
+        quiet = ("--quiet", "--no-config", "--no-python-downloads")
+        return (Join(prefix, "/.uv/bin/uv"), *quiet, "--cache-dir", cache)
+
+
+class Conda(Way):
+    """conda: a prefix with a Python of its own, filled by the pip in it."""
+
+    name = "conda"
+
+    def __init__(self, program: str, channels: tuple[str, ...], specs: tuple[str, ...]) -> None:
+        self.conda, self.channels, self.specs = program, channels, specs
+
+    def fetch(self, wants: Wants, house: Word) -> tuple[Cmd, ...]:
+        """The packages for a place without network, as conda unpacks them there."""
+        where = ("env", Join("CONDA_PKGS_DIRS=", house, "/conda"))
+        create = (*where, self.conda, "create", "--yes", "--quiet", "--download-only")
+        what = (*self._channels(), *self._specs(wants))
+        return (Cmd.of(*create, "--prefix", Join(house, "/.prefix"), *what),)
+
+    def bare(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+        """The same as the environment's: its Python is conda's."""
+        return self.begin(wants, prefix, house)
+
+    def begin(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+        """A prefix by path; a name would land in the home folder."""
+        create = (self.conda, "create", "--yes", "--quiet")
+        if house is None:
+            return (Cmd.of(*create, "--prefix", prefix, *self._channels(), *self._specs(wants)),)
+        # By their files: a solver would want the channel's index again.
+        files = ("(", "-name", "*.conda", "-o", "-name", "*.tar.bz2", ")")
+        cache = Join("CONDA_PKGS_DIRS=", prefix, ".pkgs")
+        every: tuple[Word, ...] = ("find", house / "conda", "-maxdepth", "1", *files, "-exec", "env", cache)
+        return (
+            Cmd.of(*every, *create, "--offline", "--prefix", prefix, "{}", "+"),
+            Cmd.of("rm", "-rf", Join(prefix, ".pkgs")),
+        )
+
+    def _channels(self) -> tuple[str, ...]:
+        return ("--override-channels", *(f"--channel={name}" for name in self.channels))
+
+    def _specs(self, wants: Wants) -> tuple[str, ...]:
+        return (f"python={wants.python}", "pip", *self.specs)
+
+
+def _venv(wants: Wants, prefix: Word, *more: str) -> Cmd:
+    return Cmd.of(interpreter(wants), "-m", "venv", *_site(wants), *more, prefix)
+
+
+def _site(wants: Wants) -> tuple[str, ...]:
+    return ("--system-site-packages",) if wants.options.system_site else ()
