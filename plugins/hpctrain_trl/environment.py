@@ -35,8 +35,8 @@ class Ranks:
     def leave(self) -> None:
         """End with the others, and let go of them.
 
-        Slurm ends what is left a minute after the first rank (`--wait=60`), while rank 0 may still save; and
-        torch aborts a rank now and then whose peer is gone before it has let go.
+        Starters end what is left some time after the first rank (`srun --wait`), while rank 0 may still save;
+        and torch aborts a rank now and then whose peer is gone before it has let go.
         """
         from torch import distributed
 

@@ -82,7 +82,7 @@ def test_binding_memory_and_starter_words() -> None:
     assert "#SBATCH --mem=64G" in found
     started = (
         "hpc_start srun --export=ALL --nodes=2 --ntasks=4 --ntasks-per-node=2 --cpus-per-task=2"
-        " --kill-on-bad-exit=1 --wait=60 --gpus-per-task=1 --gpu-bind=closest --environment=x"
+        " --kill-on-bad-exit=1 --wait=600 --gpus-per-task=1 --gpu-bind=closest --environment=x"
         " bash steps/train/rank.sh"
     )
     assert started in found

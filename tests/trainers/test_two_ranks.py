@@ -101,7 +101,7 @@ sys.exit(distributed.is_initialized() or not saved.exists())
 
 
 def test_no_rank_leaves_while_another_saves(torch_python: str, tmp_path: Path) -> None:
-    """Slurm ends rank 0 a minute after rank 1 is gone, however long the last save takes."""
+    """Slurm ends rank 0 some time after rank 1 is gone, however long the last save takes."""
     world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     both = [
         subprocess.Popen(

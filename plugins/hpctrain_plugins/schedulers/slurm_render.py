@@ -142,13 +142,16 @@ def submit(planned: PlannedStep, plan: Plan, argv: tuple[Word, ...]) -> Cmd:
 
 
 def start(planned: PlannedStep, cluster: Cluster) -> tuple[Word, ...]:
-    """The starter of the ranks; one dead rank ends the others."""
+    """The starter of the ranks; one dead rank ends the others at once.
+
+    One that ended well leaves them ten minutes: they may hang for ever, or rank 0 still saves the model.
+    """
     launch = planned.step.launch
     once = launch.ranks is Ranks.ONCE
     words = [
         *_srun(launch, nodes=1 if once else launch.nodes, per_node=launch.ranks_per_node),
         "--kill-on-bad-exit=1",
-        "--wait=60",
+        "--wait=600",
     ]
     if launch.gpus_per_node and cluster.launch.gpu_request != "none":
         words += ["--gpus-per-task=1"] if launch.visible == "one" else []

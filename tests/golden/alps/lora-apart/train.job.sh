@@ -41,4 +41,4 @@ mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/env
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/runs
 hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-25.06-py3-8270ceff088f.sqsh
 hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-25.06-py3-venv-0c03ba3bc84d.sqsh
-hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=60 --environment=./steps/"${HPC_STEP}"/environment.toml bash steps/train/rank.sh
+hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 --environment=./steps/"${HPC_STEP}"/environment.toml bash steps/train/rank.sh

@@ -150,4 +150,4 @@ mkdir -p /capstor/scratch/cscs/somebody/hpctrain/checkpoints
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/env
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/runs
 hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-24.04-py3-d6e02982e4b4.sqsh
-hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=288 --kill-on-bad-exit=1 --wait=60 --environment=./steps/"${HPC_STEP}"/environment.toml bash steps/train/rank.sh
+hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=288 --kill-on-bad-exit=1 --wait=600 --environment=./steps/"${HPC_STEP}"/environment.toml bash steps/train/rank.sh

@@ -37,4 +37,4 @@ export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/allreduce/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
-hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=60 bash steps/train/rank.sh
+hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh

@@ -49,4 +49,4 @@ hpc_module load rccl-net-plugin
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
 ln -sfn train.log logs/finetune_llama3_ds-"${HPC_JOB}".o
 hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=7 --kill-on-bad-exit=1 bash steps/train/node.sh
-hpc_start srun --export=ALL --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 --kill-on-bad-exit=1 --wait=60 --gpus-per-task=1 --gpu-bind=closest bash steps/train/rank.sh
+hpc_start srun --export=ALL --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 --kill-on-bad-exit=1 --wait=600 --gpus-per-task=1 --gpu-bind=closest bash steps/train/rank.sh

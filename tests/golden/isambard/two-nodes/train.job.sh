@@ -42,4 +42,4 @@ hpc_module load cuda/12.6
 hpc_module load brics/aws-ofi-nccl/1.8.1
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
 ln -sfn train.log logs/regression-"${HPC_JOB}".out
-hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=60 bash steps/train/rank.sh
+hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh

@@ -41,4 +41,4 @@ hpc_module load python/3.11.7
 export SRUN_CPUS_PER_TASK=8  # leonardo: since 22.05 a step started inside a job gets one core unless told
 mkdir -p logs/slurm
 ln -sfn ../train.log logs/slurm/capybara-lora-node_"${HPC_JOB}".out
-hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=8 --kill-on-bad-exit=1 --wait=60 bash steps/train/rank.sh
+hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=8 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh

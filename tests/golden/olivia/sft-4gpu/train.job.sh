@@ -42,4 +42,4 @@ mkdir -p /cluster/work/projects/abc123/somebody/checkpoints
 mkdir -p /cluster/work/projects/abc123/somebody/runs
 ls -L /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif > /dev/null
 hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh
-hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=60 bash steps/train/rank.sh
+hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh
