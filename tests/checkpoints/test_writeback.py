@@ -28,6 +28,17 @@ def test_a_file_is_synchronised_each_time_enough_was_written(
     assert done == [file] * 3
 
 
+def test_many_small_files_are_synchronised_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(os, "fdatasync", lambda fd: done.append(Path(f"/proc/self/fd/{fd}").readlink().name))
+    names = [f"{n}" for n in range(9)]
+    with writeback.Writeback() as beside:
+        for name in names:
+            (tmp_path / name).touch()
+            beside.note(tmp_path / name, writeback.EVERY // 4)
+    assert sorted(done) == names[:8]
+
+
 def test_an_error_of_the_disk_fails_the_conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(fd: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
