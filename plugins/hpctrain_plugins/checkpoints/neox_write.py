@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints import neox_config, torchzip_write
 from hpctrain_plugins.checkpoints.compute import target_dtype
@@ -152,6 +150,8 @@ class _Writer:
             self._model.ignored[name] = why
 
     def _files(self) -> Layout:
+        import yaml
+
         options = self._options
         step = self._model.step if options.iteration is None else options.iteration
         step = step or 0
