@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.columns import groups
-from hpctrain_plugins.checkpoints.engine import Copy, run
+from hpctrain_plugins.checkpoints.copying.columns import groups
+from hpctrain_plugins.checkpoints.copying.engine import Copy, run
+from hpctrain_plugins.checkpoints.copying.reading import Checksum, Ledger
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
-from hpctrain_plugins.checkpoints.reading import Checksum, Ledger
 from hpctrain_plugins.checkpoints.tensors import Tensor, whole
 
 ROWS, COLUMNS, RANKS = 1000, 1036, 4  # 1.9 MiB of bf16: several chunks, rows that divide none of them

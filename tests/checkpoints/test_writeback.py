@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import HpctrainError
-from hpctrain_plugins.checkpoints import writeback
 from hpctrain_plugins.checkpoints.convert import convert
+from hpctrain_plugins.checkpoints.copying import writeback
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.models import LLAMA, make
 

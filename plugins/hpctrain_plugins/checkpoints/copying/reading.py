@@ -12,9 +12,9 @@ import attrs
 import numpy as np
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.bands import Band, Bands, Strip
-from hpctrain_plugins.checkpoints.casts import Array
-from hpctrain_plugins.checkpoints.crc import checksum, combine
+from hpctrain_plugins.checkpoints.copying.bands import Band, Bands, Strip
+from hpctrain_plugins.checkpoints.copying.casts import Array
+from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
 
 CHUNK = 1 << 20
 """Bytes of the source per step, which stay in a second-level cache; a thread holds five times that."""

@@ -8,9 +8,9 @@ from collections import OrderedDict
 import attrs
 import numpy as np
 
-from hpctrain_plugins.checkpoints import bands as b
-from hpctrain_plugins.checkpoints.casts import BLOCK, Array, as_array, cast, store, to_float32
-from hpctrain_plugins.checkpoints.reading import CHUNK, Reader
+from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints.copying.casts import BLOCK, Array, as_array, cast, store, to_float32
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader
 from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, LowRank, Plus, Tensor
 
 

@@ -13,14 +13,14 @@ from typing import TypeAlias
 import attrs
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.bands import cut
-from hpctrain_plugins.checkpoints.columns import Group, Place, groups
-from hpctrain_plugins.checkpoints.compute import Chunk, Factors, Producer, chunks
-from hpctrain_plugins.checkpoints.crc import checksum, combine
+from hpctrain_plugins.checkpoints.copying.bands import cut
+from hpctrain_plugins.checkpoints.copying.columns import Group, Place, groups
+from hpctrain_plugins.checkpoints.copying.compute import Chunk, Factors, Producer, chunks
+from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
+from hpctrain_plugins.checkpoints.copying.reading import Ledger, OpenFiles, Reader
+from hpctrain_plugins.checkpoints.copying.writeback import Writeback
 from hpctrain_plugins.checkpoints.layout import OutFile
-from hpctrain_plugins.checkpoints.reading import Ledger, OpenFiles, Reader
 from hpctrain_plugins.checkpoints.tensors import Tensor
-from hpctrain_plugins.checkpoints.writeback import Writeback
 
 _BLOCK = 1 << 19
 """Bytes written at once: for larger pieces the kernel looks for memory in pieces as large, which costs

@@ -10,10 +10,10 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from hpctrain_plugins.checkpoints.bands import Band, Strip, join
-from hpctrain_plugins.checkpoints.compute import Chunk, chunks
+from hpctrain_plugins.checkpoints.copying.bands import Band, Strip, join
+from hpctrain_plugins.checkpoints.copying.compute import Chunk, chunks
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
-from hpctrain_plugins.checkpoints.reading import CHUNK
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints.fused import Heads
+from hpctrain_plugins.checkpoints.formats.fused import Heads
 
 _PLAIN = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu", "mish": "mish"}
 _GATED = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu", "silu": "silu"}
