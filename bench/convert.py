@@ -47,7 +47,7 @@ the index: DeepSpeed's own `zero_to_fp32`, peft's `merge_and_unload` and `save_p
 RUN = """
 import sys
 from pathlib import Path
-from hpctrain_plugins.checkpoints import one_thread
+from hpctrain_plugins.checkpoints.copying import one_thread
 one_thread.ask_for()
 from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.options import ConvertOptions

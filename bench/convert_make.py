@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hpctrain_plugins.checkpoints import hf, torchzip_write
-from hpctrain_plugins.checkpoints.engine import Copy, run
+from hpctrain_plugins.checkpoints.containers import torchzip_write
+from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved
+from hpctrain_plugins.checkpoints.copying.engine import Copy, run
+from hpctrain_plugins.checkpoints.copying.reading import Ledger
+from hpctrain_plugins.checkpoints.formats import hf
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.reading import Ledger
 from hpctrain_plugins.checkpoints.tensors import concat
-from hpctrain_plugins.checkpoints.torchzip_write import Saved
 from tests.checkpoints.conftest import random_tensors, write_safetensors
 from tests.checkpoints.models import GPT_NEOX, LLAMA, shapes
 

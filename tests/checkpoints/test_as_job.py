@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.cli import app
-from hpctrain_plugins.checkpoints import as_job
+from hpctrain_plugins.checkpoints.cli import as_job
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import read_safetensors
 from tests.checkpoints.models import GPT_NEOX, make

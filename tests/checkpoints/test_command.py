@@ -144,7 +144,7 @@ def test_without_numpy_it_names_the_extra(
     for name in [n for n in sys.modules if n.startswith("hpctrain_plugins.checkpoints.")]:
         if name.rpartition(".")[2].partition("_")[0] not in ("command", "options", "newest"):
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "hpctrain_plugins.checkpoints.command_shown", raising=False)
+    monkeypatch.delitem(sys.modules, "hpctrain_plugins.checkpoints.cli.shown", raising=False)
     monkeypatch.setitem(sys.modules, "numpy", None)
     make(tmp_path / "model", GPT_NEOX)
     code, _, err = convert("model", "-o", "x")

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import HpctrainError
-from hpctrain_plugins.checkpoints import hf, safetensors, torchzip_write
+from hpctrain_plugins.checkpoints.containers import safetensors, torchzip_write
+from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved
+from hpctrain_plugins.checkpoints.containers.unpickle import load
 from hpctrain_plugins.checkpoints.convert import convert
-from hpctrain_plugins.checkpoints.engine import Copy, run
+from hpctrain_plugins.checkpoints.copying.engine import Copy, run
+from hpctrain_plugins.checkpoints.copying.reading import Ledger
+from hpctrain_plugins.checkpoints.formats import hf
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.reading import Ledger
-from hpctrain_plugins.checkpoints.torchzip_write import Saved
-from hpctrain_plugins.checkpoints.unpickle import load
 from tests.checkpoints.conftest import read_safetensors
 from tests.checkpoints.models import LLAMA, make
 from tests.checkpoints.test_peft import adapter

@@ -26,7 +26,8 @@ from hpctrain.run import jobzip
 from hpctrain.session import Session
 from hpctrain.testing.audit import watched
 from hpctrain_job.resume import write_manifest
-from hpctrain_plugins.checkpoints import planned, registry
+from hpctrain_plugins.checkpoints import registry
+from hpctrain_plugins.checkpoints.export import planned
 from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST
 from tests.checkpoints.conftest import TorchRun, read_safetensors
 from tests.checkpoints.models import GPT_NEOX, make
@@ -210,7 +211,7 @@ def test_what_lies_aside_hides_nothing_of_the_environment(exported: Step, tmp_pa
     (tmp_path / "own/attr").mkdir(parents=True)
     (tmp_path / "own/attr/__init__.py").write_text("raise SystemExit('the own one')")
     env = {"PYTHONPATH": f"{tmp_path}/job.zip:{tmp_path}/own"}
-    program = "import hpctrain_plugins.checkpoints.in_job as j; j.main(['a', 'b', 'c'])"
+    program = "import hpctrain_plugins.checkpoints.export.in_job as j; j.main(['a', 'b', 'c'])"
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.grids import Box, assemble
+from hpctrain_plugins.checkpoints.formats.grids import Box, assemble
 from hpctrain_plugins.checkpoints.tensors import whole
 from tests.checkpoints.test_bands import array
 

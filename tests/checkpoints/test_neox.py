@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from hpctrain.errors import ConfigError, HpctrainError, IntegrityError
-from hpctrain_plugins.checkpoints import neox, torchzip
+from hpctrain_plugins.checkpoints.containers import torchzip
 from hpctrain_plugins.checkpoints.convert import convert
+from hpctrain_plugins.checkpoints.formats import neox
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import Harm, read_safetensors
 from tests.checkpoints.models import GPT_NEOX, LLAMA, make

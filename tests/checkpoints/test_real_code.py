@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpctrain_plugins.checkpoints import torchzip
+from hpctrain_plugins.checkpoints.containers import torchzip
 from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import Array, read_safetensors

@@ -72,7 +72,7 @@ def test_a_third_party_adds_a_format(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[hpctrain.checkpoints]\nother = other_format\n")
     (tmp_path / "site/other_format.py").write_text(
-        "from hpctrain_plugins.checkpoints import hf\n"
+        "from hpctrain_plugins.checkpoints.formats import hf\n"
         "HPCTRAIN_API = 1\n"
         "def detect(path): return (path / 'other').is_dir()\n"
         "def read(path, options): return hf.read(path / 'other', options)\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpctrain_plugins.checkpoints.command_spellings import ours
+from hpctrain_plugins.checkpoints.cli.spellings import ours
 
 
 @pytest.mark.parametrize(

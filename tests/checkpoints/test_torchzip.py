@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints import safetensors
-from hpctrain_plugins.checkpoints.engine import Copy, run
-from hpctrain_plugins.checkpoints.reading import Ledger
+from hpctrain_plugins.checkpoints.containers import safetensors
+from hpctrain_plugins.checkpoints.containers.torchzip import open_archive
+from hpctrain_plugins.checkpoints.containers.torchzip_write import ZIP64_FROM, Saved, plan_file
+from hpctrain_plugins.checkpoints.copying.engine import Copy, run
+from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.tensors import Tensor
-from hpctrain_plugins.checkpoints.torchzip import open_archive
-from hpctrain_plugins.checkpoints.torchzip_write import ZIP64_FROM, Saved, plan_file
 from tests.checkpoints.conftest import TorchRun, random_tensors, write_safetensors
 
 

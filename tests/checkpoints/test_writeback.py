@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import HpctrainError
-from hpctrain_plugins.checkpoints import writeback
 from hpctrain_plugins.checkpoints.convert import convert
+from hpctrain_plugins.checkpoints.copying import writeback
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.models import LLAMA, make
 
@@ -26,6 +26,17 @@ def test_a_file_is_synchronised_each_time_enough_was_written(
         for _ in range(7):
             beside.note(file, writeback.EVERY // 2)
     assert done == [file] * 3
+
+
+def test_many_small_files_are_synchronised_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(os, "fdatasync", lambda fd: done.append(Path(f"/proc/self/fd/{fd}").readlink().name))
+    names = [f"{n}" for n in range(9)]
+    with writeback.Writeback() as beside:
+        for name in names:
+            (tmp_path / name).touch()
+            beside.note(tmp_path / name, writeback.EVERY // 4)
+    assert sorted(done) == names[:8]
 
 
 def test_an_error_of_the_disk_fails_the_conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from hpctrain.errors import ConfigError, HpctrainError
-from hpctrain_plugins.checkpoints import torchzip, zero_files
+from hpctrain_plugins.checkpoints.containers import torchzip
 from hpctrain_plugins.checkpoints.convert import convert
+from hpctrain_plugins.checkpoints.formats import zero_files
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import Harm, TorchRun, read_safetensors
 

@@ -22,7 +22,7 @@ ONLY_HERE = {
     },
     "numpy": {"plugins/hpctrain_plugins/checkpoints/": "the optional extra `convert`"},
     **{top: {"core/hpctrain/model/sha.py": "hashlib loads OpenSSL"} for top in ("_sha2", "_sha256")},
-    "pickle": {"plugins/hpctrain_plugins/checkpoints/unpickle.py": "an allow-list in front of it"},
+    "pickle": {"plugins/hpctrain_plugins/checkpoints/containers/unpickle.py": "an allow-list in front of it"},
 }
 NEVER = {"marshal", "shelve", "dill", "torch", "transformers", "trl", "peft"}
 STARTS = re.compile(r"os\.(system$|popen|exec|spawn|posix_spawn|fork)")

@@ -15,14 +15,14 @@ import attrs
 from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain.versions import DISTRIBUTION
 from hpctrain_plugins.checkpoints import registry
-from hpctrain_plugins.checkpoints.compute import target_dtype
-from hpctrain_plugins.checkpoints.engine import Copy, Pair, Progress, compare, run
+from hpctrain_plugins.checkpoints.copying.compute import target_dtype
+from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, compare, run
+from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish
+from hpctrain_plugins.checkpoints.copying.reading import Ledger
+from hpctrain_plugins.checkpoints.copying.writeback import Writeback
 from hpctrain_plugins.checkpoints.layout import Layout, Part
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
-from hpctrain_plugins.checkpoints.publishing import check_free, private_folder, publish
-from hpctrain_plugins.checkpoints.reading import Ledger
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Model
-from hpctrain_plugins.checkpoints.writeback import Writeback
 
 RECORD = "conversion.json"
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias, Union
 import attrs
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints import bands as b
-from hpctrain_plugins.checkpoints.reading import Checksum
+from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints.copying.reading import Checksum
 
 ITEMSIZE = {
     "F64": 8,

@@ -11,7 +11,7 @@ from hpctrain.errors import ConfigError
 from hpctrain.model.layer import EnvVar, Layer
 from hpctrain.model.step import After, Launch, Need, Step, When
 from hpctrain.model.words import Cmd, Secret
-from hpctrain_plugins.checkpoints import as_job
+from hpctrain_plugins.checkpoints.cli import as_job
 from hpctrain_plugins.checkpoints.hub.found import Found
 from hpctrain_plugins.checkpoints.hub.ledger import Ledger
 from hpctrain_plugins.checkpoints.hub.work import Task, planned

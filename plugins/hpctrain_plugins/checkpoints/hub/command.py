@@ -10,7 +10,8 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, HpctrainError
-from hpctrain_plugins.checkpoints import command_source, one_thread
+from hpctrain_plugins.checkpoints.cli.source import all_of
+from hpctrain_plugins.checkpoints.copying import one_thread
 from hpctrain_plugins.checkpoints.hub import found as finding
 from hpctrain_plugins.checkpoints.options import DTYPES, ConvertOptions
 
@@ -78,7 +79,7 @@ def _task(out: Out, source: str, repository: str, place: Path | None, said: dict
         raise ConfigError.of(
             "usage", f"{said['upload_delay']!r} is no number of seconds", hint="--upload-delay random"
         ) from None
-    folder, names = command_source.all_of(source, out.environ)
+    folder, names = all_of(source, out.environ)
     return Task(
         found=finding.checkpoints(folder, **names),
         place=place or folder.parent / f"{folder.name}-hf",

@@ -10,12 +10,12 @@ import attrs
 import numpy as np
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints import nanotron as nanotron_format
-from hpctrain_plugins.checkpoints import neox as neox_format
-from hpctrain_plugins.checkpoints.casts import Array
+from hpctrain_plugins.checkpoints.copying.casts import Array
+from hpctrain_plugins.checkpoints.formats import nanotron as nanotron_format
+from hpctrain_plugins.checkpoints.formats import neox as neox_format
+from hpctrain_plugins.checkpoints.formats.neox_config import need
 from hpctrain_plugins.checkpoints.logits import hf, nanotron, neox
 from hpctrain_plugins.checkpoints.logits.weights import Weights
-from hpctrain_plugins.checkpoints.neox_config import need
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpctrain.errors import ConfigError
-from hpctrain_plugins.checkpoints.casts import Array
+from hpctrain_plugins.checkpoints.copying.casts import Array
+from hpctrain_plugins.checkpoints.formats.neox_config import need, rope
 from hpctrain_plugins.checkpoints.logits import maths
 from hpctrain_plugins.checkpoints.logits.weights import Weights
-from hpctrain_plugins.checkpoints.neox_config import need, rope
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor
 
 _LLAMAS = ("llama", "mistral", "qwen2")

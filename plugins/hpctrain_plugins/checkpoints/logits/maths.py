@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hpctrain.errors import ConfigError
-from hpctrain_plugins.checkpoints.casts import Array
+from hpctrain_plugins.checkpoints.copying.casts import Array
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hpctrain_plugins.checkpoints.casts import Array
+from hpctrain_plugins.checkpoints.copying.casts import Array
+from hpctrain_plugins.checkpoints.formats.nanotron_names import EMBEDDING, HEAD, NORM
 from hpctrain_plugins.checkpoints.logits import maths
 from hpctrain_plugins.checkpoints.logits.weights import Weights
-from hpctrain_plugins.checkpoints.nanotron_names import EMBEDDING, HEAD, NORM
 from hpctrain_plugins.checkpoints.tensors import Tensor
 
 

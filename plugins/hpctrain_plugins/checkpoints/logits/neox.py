@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hpctrain_plugins.checkpoints.casts import Array
+from hpctrain_plugins.checkpoints.copying.casts import Array
+from hpctrain_plugins.checkpoints.formats.neox_config import heads_of, to_hf
+from hpctrain_plugins.checkpoints.formats.neox_names import GPT_NEOX, LLAMA_LIKE, canonical
+from hpctrain_plugins.checkpoints.formats.neox_shards import Shards
 from hpctrain_plugins.checkpoints.logits import maths
 from hpctrain_plugins.checkpoints.logits.weights import Weights
-from hpctrain_plugins.checkpoints.neox_config import heads_of, to_hf
-from hpctrain_plugins.checkpoints.neox_names import GPT_NEOX, LLAMA_LIKE, canonical
-from hpctrain_plugins.checkpoints.neox_shards import Shards
 from hpctrain_plugins.checkpoints.tensors import Tensor
 
 _QKV, _DENSE, _UP, _DOWN = (

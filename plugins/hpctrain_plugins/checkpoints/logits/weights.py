@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import attrs
 import numpy as np
 
-from hpctrain_plugins.checkpoints import bands as b
-from hpctrain_plugins.checkpoints.casts import Array, as_array, store, to_float32
-from hpctrain_plugins.checkpoints.compute import Factors, target_dtype
-from hpctrain_plugins.checkpoints.reading import CHUNK, Ledger, Reader
+from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints.copying.casts import Array, as_array, store, to_float32
+from hpctrain_plugins.checkpoints.copying.compute import Factors, target_dtype
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Ledger, Reader
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, LowRank, Plus, Tensor
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import attrs
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints import torchzip, unpickle
-from hpctrain_plugins.checkpoints.grids import Box, assemble, check_embedding
-from hpctrain_plugins.checkpoints.hf import beside, read_config
+from hpctrain_plugins.checkpoints.containers import torchzip, unpickle
+from hpctrain_plugins.checkpoints.containers.unpickle import Inert, TensorRef
+from hpctrain_plugins.checkpoints.copying.publishing import inside
+from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, check_embedding
+from hpctrain_plugins.checkpoints.formats.hf import beside, read_config
+from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.publishing import inside
-from hpctrain_plugins.checkpoints.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.tensors import Model
-from hpctrain_plugins.checkpoints.unpickle import Inert, TensorRef
 
 HPCTRAIN_API = 1
 

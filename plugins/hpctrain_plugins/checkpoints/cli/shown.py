@@ -12,7 +12,7 @@ from hpctrain.ui import text
 from hpctrain.ui.progress import Line, Progress
 from hpctrain.ui.table import Column, Table
 from hpctrain_plugins.checkpoints.convert import RECORD
-from hpctrain_plugins.checkpoints.engine import Progress as Told
+from hpctrain_plugins.checkpoints.copying.engine import Progress as Told
 from hpctrain_plugins.checkpoints.options import Report
 
 _DONE = {"exact": "copied", "rounded": "rounded", "arithmetic": "merged"}

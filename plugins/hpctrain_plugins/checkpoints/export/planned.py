@@ -18,7 +18,7 @@ HPCTRAIN_API = 1
 READ_ONLY = ("dcp", "deepspeed-zero", "hf-sharded", "peft")
 """Formats of ours that nothing is written in; a module says so too, but importing it needs numpy."""
 
-_PROGRAM = "hpctrain_plugins.checkpoints.in_job"
+_PROGRAM = "hpctrain_plugins.checkpoints.export.in_job"
 _CODE = ("hpctrain", "hpctrain_plugins", "lib/attr", "lib/attrs", "lib/yaml")
 _STEP, _SETTINGS = "export", "convert.json"
 _MINUTES = 60

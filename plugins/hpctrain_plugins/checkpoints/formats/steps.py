@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints.publishing import inside
+from hpctrain_plugins.checkpoints.copying.publishing import inside
 
 
 def step_folder(path: Path, tag: str, pointer: str, holds: Callable[[Path], bool]) -> Path:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import threading
 import zlib
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
 import attrs
 import numpy as np
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.bands import Band, Bands, Strip
-from hpctrain_plugins.checkpoints.casts import Array
-from hpctrain_plugins.checkpoints.crc import checksum, combine
+from hpctrain_plugins.checkpoints.copying.bands import Band, Bands, Strip
+from hpctrain_plugins.checkpoints.copying.casts import Array
+from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
 
 CHUNK = 1 << 20
-"""Bytes of the source per step, which stay in a second-level cache; a thread holds four times that."""
+"""Bytes of the source per step, which stay in a second-level cache; a thread holds five times that."""
 
 _WIDE = 1 << 14
 """A row that is worth a read of its own when what lies between is not wanted."""
@@ -30,16 +30,16 @@ class OpenFiles:
 
     def __init__(self, flags: int) -> None:
         self._flags = flags
-        self._held: OrderedDict[Path, int] = OrderedDict()
+        self._held: dict[Path, int] = {}
 
     def __getitem__(self, path: Path) -> int:
-        if path in self._held:
-            self._held.move_to_end(path)
-            return self._held[path]
-        if len(self._held) >= _OPEN_FILES:
-            os.close(self._held.popitem(last=False)[1])
-        self._held[path] = os.open(path, self._flags)
-        return self._held[path]
+        fd = self._held.pop(path, None)
+        if fd is None:
+            if len(self._held) >= _OPEN_FILES:
+                os.close(self._held.pop(next(iter(self._held))))
+            fd = os.open(path, self._flags)
+        self._held[path] = fd
+        return fd
 
     def close(self) -> None:
         """Close every file."""

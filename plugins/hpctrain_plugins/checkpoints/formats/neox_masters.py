@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints import zero_files
-from hpctrain_plugins.checkpoints.neox_shards import Shards
+from hpctrain_plugins.checkpoints.formats import zero_files
+from hpctrain_plugins.checkpoints.formats.neox_shards import Shards
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor
 
 _LAYER = re.compile(r"(?:module\.)?(?:sequential\.)?(\d+)\.(.+)$")

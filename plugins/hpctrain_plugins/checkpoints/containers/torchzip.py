@@ -12,11 +12,11 @@ from typing import Any, BinaryIO
 import attrs
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints import bands as b
-from hpctrain_plugins.checkpoints import unpickle
-from hpctrain_plugins.checkpoints.reading import Checksum
+from hpctrain_plugins.checkpoints.containers import unpickle
+from hpctrain_plugins.checkpoints.containers.unpickle import TensorRef
+from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints.copying.reading import Checksum
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor
-from hpctrain_plugins.checkpoints.unpickle import TensorRef
 
 _LONGEST_PICKLE = 1 << 30
 

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints import torchzip
+from hpctrain_plugins.checkpoints.containers import torchzip
+from hpctrain_plugins.checkpoints.containers.torchzip import Archive
+from hpctrain_plugins.checkpoints.containers.unpickle import Inert, TensorRef
 from hpctrain_plugins.checkpoints.tensors import Tensor, concat
-from hpctrain_plugins.checkpoints.torchzip import Archive
-from hpctrain_plugins.checkpoints.unpickle import Inert, TensorRef
 
 _OPTIM = re.compile(r"(?:bf16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
 _MODEL = re.compile(r"(?:zero_pp_rank_(\d+)_)?mp_rank_(\d+)_model_states\.pt$")

@@ -9,8 +9,9 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError
-from hpctrain_plugins.checkpoints import command_source, command_spellings, one_thread
-from hpctrain_plugins.checkpoints.command_source import Source
+from hpctrain_plugins.checkpoints.cli import spellings
+from hpctrain_plugins.checkpoints.cli.source import Source, located
+from hpctrain_plugins.checkpoints.copying import one_thread
 from hpctrain_plugins.checkpoints.options import DTYPES, GQA_LAYOUTS, LAYOUTS, NAMINGS, VERIFY, ConvertOptions
 
 HPCTRAIN_API = 1
@@ -24,7 +25,7 @@ class Convert(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Translate first, so that a wrong value is told under the name that the help shows."""
-        return super().parse_args(ctx, command_spellings.ours(args))
+        return super().parse_args(ctx, spellings.ours(args))
 
 
 @click.command("convert", cls=Convert)
@@ -78,13 +79,13 @@ def command(
 
     Nothing of a checkpoint is executed, memory stays small, and what was written is read again.
     """
-    found = command_source.located(source, revision, out.environ, out.say)
+    found = located(source, revision, out.environ, out.say)
     given = {name: value for name, value in options.items() if value is not None}
     wanted = ConvertOptions(**{"source_format": found.format, **given})
     place = _place(folder, found, target, wanted, on)
     if job and not wanted.dry_run:
-        from hpctrain_plugins.checkpoints import as_job
-        from hpctrain_plugins.checkpoints.publishing import check_free
+        from hpctrain_plugins.checkpoints.cli import as_job
+        from hpctrain_plugins.checkpoints.copying.publishing import check_free
 
         check_free(place)
         as_job.submit(
@@ -113,7 +114,7 @@ def _place(folder: Path | None, found: Source, target: str, options: ConvertOpti
     if options.dry_run:
         return Path(f"{found.path.name}-{target}")
     if found.model:
-        from hpctrain_plugins.checkpoints.as_job import Where, among_checkpoints
+        from hpctrain_plugins.checkpoints.cli.as_job import Where, among_checkpoints
 
         return among_checkpoints(found.model.rpartition("/")[2], Where(on=on))
     raise ConfigError.of(
@@ -123,16 +124,16 @@ def _place(folder: Path | None, found: Source, target: str, options: ConvertOpti
 
 def _carried_out(out: Out, found: Source, target: str, place: Path, options: ConvertOptions) -> int:
     one_thread.ask_for()
-    from hpctrain_plugins.checkpoints import command_shown
+    from hpctrain_plugins.checkpoints.cli import shown
     from hpctrain_plugins.checkpoints.convert import convert
 
     if options.dry_run:
         report = convert(found.path, target, place, options)
-        show = command_shown.mapping
+        show = shown.mapping
     else:
-        with command_shown.converting(out) as told:
+        with shown.converting(out) as told:
             report = convert(found.path, target, place, options, told)
-        show = command_shown.done
+        show = shown.done
     if out.flags.json:
         out.document("convert", **report.to_json())
     else:

@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints import safetensors
-from hpctrain_plugins.checkpoints.compute import target_dtype
-from hpctrain_plugins.checkpoints.fused import Heads, fuse_qkv, halves_to_pairs
-from hpctrain_plugins.checkpoints.layout import Layout
-from hpctrain_plugins.checkpoints.nanotron_names import (
+from hpctrain_plugins.checkpoints.containers import safetensors
+from hpctrain_plugins.checkpoints.copying.compute import target_dtype
+from hpctrain_plugins.checkpoints.formats.fused import Heads, fuse_qkv, halves_to_pairs
+from hpctrain_plugins.checkpoints.formats.nanotron_names import (
     EMBEDDING,
     HEAD,
     LAYER,
@@ -21,7 +20,8 @@ from hpctrain_plugins.checkpoints.nanotron_names import (
     plain_file_name,
     slices_text,
 )
-from hpctrain_plugins.checkpoints.neox_config import need, rope
+from hpctrain_plugins.checkpoints.formats.neox_config import need, rope
+from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
 

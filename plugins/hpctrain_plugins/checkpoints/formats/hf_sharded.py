@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints import safetensors
-from hpctrain_plugins.checkpoints.grids import Box, assemble, check_embedding
-from hpctrain_plugins.checkpoints.hf import beside, read_config
+from hpctrain_plugins.checkpoints.containers import safetensors
+from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, check_embedding
+from hpctrain_plugins.checkpoints.formats.hf import beside, read_config
+from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.tensors import Model
 
 HPCTRAIN_API = 1

@@ -6,16 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints import (
-    neox_config,
-    neox_masters,
-    neox_shards,
-    neox_write,
-)
-from hpctrain_plugins.checkpoints.fused import split_qkv
-from hpctrain_plugins.checkpoints.hf import beside, read_json
-from hpctrain_plugins.checkpoints.layout import Layout
-from hpctrain_plugins.checkpoints.neox_names import (
+from hpctrain_plugins.checkpoints.formats import neox_config, neox_masters, neox_shards, neox_write
+from hpctrain_plugins.checkpoints.formats.fused import split_qkv
+from hpctrain_plugins.checkpoints.formats.hf import beside, read_json
+from hpctrain_plugins.checkpoints.formats.neox_names import (
     COLUMN,
     DROPPED,
     GATED,
@@ -28,9 +22,10 @@ from hpctrain_plugins.checkpoints.neox_names import (
     Rule,
     canonical,
 )
-from hpctrain_plugins.checkpoints.neox_shards import Shards
+from hpctrain_plugins.checkpoints.formats.neox_shards import Shards
+from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
+from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.tensors import Model, Plus, Tensor, concat
 
 HPCTRAIN_API = 1

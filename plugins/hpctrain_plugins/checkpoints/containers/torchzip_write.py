@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
+from hpctrain_plugins.checkpoints.containers.unpickle import STORAGES
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor
-from hpctrain_plugins.checkpoints.unpickle import STORAGES
 
 ZIP64_FROM = 0xFFFFFFFF
 """From this size on the long records are written."""

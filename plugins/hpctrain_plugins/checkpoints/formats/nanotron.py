@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints import nanotron_write, safetensors
-from hpctrain_plugins.checkpoints.fused import Heads, pairs_to_halves, split_qkv
-from hpctrain_plugins.checkpoints.hf import beside, read_json
-from hpctrain_plugins.checkpoints.layout import Layout
-from hpctrain_plugins.checkpoints.nanotron_names import (
+from hpctrain_plugins.checkpoints.containers import safetensors
+from hpctrain_plugins.checkpoints.formats import nanotron_write
+from hpctrain_plugins.checkpoints.formats.fused import Heads, pairs_to_halves, split_qkv
+from hpctrain_plugins.checkpoints.formats.hf import beside, read_json
+from hpctrain_plugins.checkpoints.formats.nanotron_names import (
     EMBEDDING,
     HEAD,
     LAYER,
@@ -21,8 +21,9 @@ from hpctrain_plugins.checkpoints.nanotron_names import (
     parse_pieces,
     parse_shape,
 )
+from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
+from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat
 
 HPCTRAIN_API = 1

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints import hf_check, safetensors, torchzip
-from hpctrain_plugins.checkpoints.compute import target_dtype
+from hpctrain_plugins.checkpoints.containers import safetensors, torchzip
+from hpctrain_plugins.checkpoints.copying.compute import target_dtype
+from hpctrain_plugins.checkpoints.copying.publishing import inside
+from hpctrain_plugins.checkpoints.formats import hf_check
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.publishing import inside
 from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, Model, Tensor
 
 HPCTRAIN_API = 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import defaultdict
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 
 EVERY = 64 << 20
-"""Bytes of a file between two requests to bring them to the disk."""
+"""Bytes between two requests to bring them to the disk, in one file or in many small ones."""
 
 
 class Writeback:
@@ -18,7 +17,8 @@ class Writeback:
 
     def __init__(self) -> None:
         self._asked: SimpleQueue[Path | None] = SimpleQueue()
-        self._written: dict[Path, int] = defaultdict(int)
+        self._written: set[Path] = set()
+        self._size = 0
         self._failures: list[OSError] = []
         self._stop = False
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -39,10 +39,12 @@ class Writeback:
 
     def note(self, path: Path, size: int) -> None:
         """`size` more bytes of the file are written; callers hold a lock."""
-        self._written[path] += size
-        if self._written[path] >= EVERY:
-            self._written[path] = 0
-            self._asked.put(path)
+        self._written.add(path)
+        self._size += size
+        if self._size >= EVERY:
+            for written in self._written:
+                self._asked.put(written)
+            self._written, self._size = set(), 0
 
     def _work(self) -> None:
         try:

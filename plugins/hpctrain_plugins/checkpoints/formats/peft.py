@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints import safetensors, torchzip
-from hpctrain_plugins.checkpoints.hf import beside, read_json
-from hpctrain_plugins.checkpoints.lora import ADAPTER_CONFIG, merge
-from hpctrain_plugins.checkpoints.lora_base import find_base
+from hpctrain_plugins.checkpoints.containers import safetensors, torchzip
+from hpctrain_plugins.checkpoints.formats.hf import beside, read_json
+from hpctrain_plugins.checkpoints.formats.lora import ADAPTER_CONFIG, merge
+from hpctrain_plugins.checkpoints.formats.lora_base import find_base
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
 

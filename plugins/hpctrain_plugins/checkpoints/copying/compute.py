@@ -8,9 +8,9 @@ from collections import OrderedDict
 import attrs
 import numpy as np
 
-from hpctrain_plugins.checkpoints import bands as b
-from hpctrain_plugins.checkpoints.casts import BLOCK, Array, as_array, cast, store, to_float32
-from hpctrain_plugins.checkpoints.reading import CHUNK, Reader
+from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints.copying.casts import BLOCK, Array, as_array, cast, store, to_float32
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader
 from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, LowRank, Plus, Tensor
 
 
@@ -34,10 +34,10 @@ class Chunk:
         return self.start // self.tensor.itemsize * _size(self.dtype)
 
 
-def chunks(tensor: Tensor, dtype: str) -> list[Chunk]:
-    """The tensor in pieces that fit the buffers; computed ones in whole rows."""
+def chunks(tensor: Tensor, dtype: str, *, rows: bool = False) -> list[Chunk]:
+    """The tensor in pieces that fit the buffers; in whole `rows`, as computed ones always are."""
     size = CHUNK
-    if isinstance(tensor.add, LowRank):
+    if rows or isinstance(tensor.add, LowRank):
         size = max(1, CHUNK // tensor.row_bytes) * tensor.row_bytes
     out, start = [], 0
     for piece in b.split(tensor.bands, size):

@@ -13,13 +13,14 @@ from typing import TypeAlias
 import attrs
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.bands import cut
-from hpctrain_plugins.checkpoints.compute import Chunk, Factors, Producer, chunks
-from hpctrain_plugins.checkpoints.crc import checksum, combine
+from hpctrain_plugins.checkpoints.copying.bands import cut
+from hpctrain_plugins.checkpoints.copying.columns import Group, Place, groups
+from hpctrain_plugins.checkpoints.copying.compute import Chunk, Factors, Producer, chunks
+from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
+from hpctrain_plugins.checkpoints.copying.reading import Ledger, OpenFiles, Reader
+from hpctrain_plugins.checkpoints.copying.writeback import Writeback
 from hpctrain_plugins.checkpoints.layout import OutFile
-from hpctrain_plugins.checkpoints.reading import Ledger, OpenFiles, Reader
 from hpctrain_plugins.checkpoints.tensors import Tensor
-from hpctrain_plugins.checkpoints.writeback import Writeback
 
 _BLOCK = 1 << 19
 """Bytes written at once: for larger pieces the kernel looks for memory in pieces as large, which costs
@@ -96,48 +97,50 @@ class Copy:
         progress: Progress | None,
         writeback: Writeback | None = None,
     ) -> None:
-        self._root = root
         self._files = files
+        self._paths = [root / f.name for f in files]
         self._progress = progress
         self._writeback = writeback
         self._lock = threading.Lock()
         # One writer to a file at a time: in the kernel a second one would spin for the file's lock.
-        self._writing = {root / f.name: threading.Lock() for f in files}
+        self._writing = [threading.Lock() for _ in files]
         self._done = 0
         self._total = sum(f.size for f in files)
         self._crcs: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
 
     def allocate(self) -> None:
         """Reserve every file's room first: a full disk is found before anything is read."""
-        for file in self._files:
-            path = self._root / file.name
+        for file, path in zip(self._files, self._paths, strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as out:
                 _reserve(out.fileno(), file.size)
 
     def tasks(self) -> Iterator[Task]:
         """One task per chunk, file by file."""
-        for f, file in enumerate(self._files):
-            path = self._root / file.name
-            for p, part in enumerate(file.parts):
-                for chunk in chunks(part.tensor, part.dtype):
-                    yield self._task(path, part.offset, (f, p), chunk)
+        for group in groups(self._files):
+            for chunk in group.chunks():
+                yield self._task(group, chunk)
 
-    def _task(self, path: Path, offset: int, key: tuple[int, int], chunk: Chunk) -> Task:
+    def _task(self, group: Group, chunk: Chunk) -> Task:
         def do(worker: Worker) -> None:
             data, crc = worker.producer.produce(chunk)
-            crc = checksum(data) if crc is None else crc
-            with self._writing[path]:
-                _write(worker.out[path], offset + chunk.target_start, data)
-            with self._lock:
-                self._crcs[key].append((chunk.target_start, len(data), crc))
-                self._done += len(data)
-                if self._writeback:
-                    self._writeback.note(path, len(data))
-                if self._progress:
-                    self._progress(self._done, self._total, str(path.relative_to(self._root)))
+            for place, start, piece in group.pieces(data, chunk.target_start):
+                known = crc if piece is data else None
+                self._put(worker, place, start, piece, checksum(piece) if known is None else known)
 
         return do
+
+    def _put(self, worker: Worker, place: Place, start: int, data: memoryview, crc: int) -> None:
+        path = self._paths[place.file]
+        with self._writing[place.file]:
+            _write(worker.out[path], place.part.offset + start, data)
+        with self._lock:
+            self._crcs[place.file, place.number].append((start, len(data), crc))
+            self._done += len(data)
+            if self._writeback:
+                self._writeback.note(path, len(data))
+            if self._progress:
+                self._progress(self._done, self._total, self._files[place.file].name)
 
     def crcs(self, f: int) -> list[int]:
         """The checksum of each part of one file."""
@@ -153,7 +156,7 @@ class Copy:
         """Write what depends on checksums, and the fixed text."""
         for f, file in enumerate(self._files):
             texts = [*file.texts, *(file.seal(self.crcs(f)) if file.seal else ())]
-            with (self._root / file.name).open("r+b") as out:
+            with self._paths[f].open("r+b") as out:
                 for offset, text in texts:
                     _write(out.fileno(), offset, memoryview(text))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def private_folder(out: Path) -> Iterator[Path]:
     """A folder beside `out` under a name nobody looks for; gone when the work fails."""
     check_free(out)
-    folder = out.parent / f".{out.name}.{secrets.token_hex(4)}.partial"
+    folder = out.parent / f".{out.name}.{os.urandom(4).hex()}.partial"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()

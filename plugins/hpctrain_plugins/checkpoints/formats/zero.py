@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpctrain.errors import ConfigError
-from hpctrain_plugins.checkpoints import neox_shards, zero_files
-from hpctrain_plugins.checkpoints.hf import beside, read_config, read_json
-from hpctrain_plugins.checkpoints.lora import ADAPTER_CONFIG, is_adapter, merge
-from hpctrain_plugins.checkpoints.lora_base import find_base
+from hpctrain_plugins.checkpoints.formats import neox_shards, zero_files
+from hpctrain_plugins.checkpoints.formats.hf import beside, read_config, read_json
+from hpctrain_plugins.checkpoints.formats.lora import ADAPTER_CONFIG, is_adapter, merge
+from hpctrain_plugins.checkpoints.formats.lora_base import find_base
+from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
+from hpctrain_plugins.checkpoints.formats.zero_files import Partition
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor
-from hpctrain_plugins.checkpoints.zero_files import Partition
 
 HPCTRAIN_API = 1
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import ConfigError
-from hpctrain_plugins.checkpoints import hf
+from hpctrain_plugins.checkpoints.formats import hf
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
 

@@ -1,4 +1,4 @@
-"""The step `export` in the job: `python -m hpctrain_plugins.checkpoints.in_job CHECKPOINT OUT SETTINGS`.
+"""The step `export` in the job: `python -m` this module, then CHECKPOINT OUT SETTINGS.
 
 Runs from the job's zip, in an environment that knows no hpctrain: the settings say in which modules
 the formats are, and attrs and yaml, which the environment may lack, lie aside in the zip.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hpctrain_plugins.checkpoints.options import Report
 
 NEWEST = "newest"
-_ZIP = Path(__file__).parents[2]
+_ZIP = Path(__file__).parents[3]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _carried_out(said: argparse.Namespace) -> str:
     """The line for the log. A job that starts again finds its work done: a folder appears whole."""
-    from hpctrain_plugins.checkpoints import one_thread
+    from hpctrain_plugins.checkpoints.copying import one_thread
 
     one_thread.ask_for()
     from hpctrain_plugins.checkpoints import registry

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 
 from hpctrain.errors import HpctrainError, IntegrityError
-from hpctrain_plugins.checkpoints import torchzip
-from hpctrain_plugins.checkpoints.reading import Checksum
+from hpctrain_plugins.checkpoints.containers import torchzip
+from hpctrain_plugins.checkpoints.containers.unpickle import TensorRef
+from hpctrain_plugins.checkpoints.copying.reading import Checksum
 from hpctrain_plugins.checkpoints.tensors import Tensor
-from hpctrain_plugins.checkpoints.unpickle import TensorRef
 
 _LAYER = re.compile(r"layer_(\d+)-model_(\d+)-model_states\.pt$")
 _RANK = re.compile(r"mp_rank_(\d+)_model_states\.pt$")

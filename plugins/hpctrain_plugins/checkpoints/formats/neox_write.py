@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints import neox_config, torchzip_write
-from hpctrain_plugins.checkpoints.compute import target_dtype
-from hpctrain_plugins.checkpoints.fused import fuse_qkv
-from hpctrain_plugins.checkpoints.layout import Layout, OutFile
-from hpctrain_plugins.checkpoints.neox_names import (
+from hpctrain_plugins.checkpoints.containers import torchzip_write
+from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved
+from hpctrain_plugins.checkpoints.copying.compute import target_dtype
+from hpctrain_plugins.checkpoints.formats import neox_config
+from hpctrain_plugins.checkpoints.formats.fused import fuse_qkv
+from hpctrain_plugins.checkpoints.formats.neox_names import (
     COLUMN,
     GATED,
     GPT_NEOX,
@@ -25,9 +24,9 @@ from hpctrain_plugins.checkpoints.neox_names import (
     Rule,
     written,
 )
+from hpctrain_plugins.checkpoints.layout import Layout, OutFile
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
-from hpctrain_plugins.checkpoints.torchzip_write import Saved
 
 _BUFFERS = ("attention.bias", "attention.masked_bias", "rotary_emb.inv_freq")
 
@@ -152,6 +151,8 @@ class _Writer:
             self._model.ignored[name] = why
 
     def _files(self) -> Layout:
+        import yaml
+
         options = self._options
         step = self._model.step if options.iteration is None else options.iteration
         step = step or 0

@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints.fused import Heads
+from hpctrain_plugins.checkpoints.formats.fused import Heads
 
 _PLAIN = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu", "mish": "mish"}
 _GATED = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu", "silu": "silu"}
@@ -18,6 +16,8 @@ _TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
 
 def load(sources: list[Path]) -> dict[str, Any]:
     """The settings of all files together, with underscores in every key."""
+    import yaml  # here, because every conversion asks each format whether a folder is in it
+
     said: dict[str, Any] = {}
     for path in sources:
         try:

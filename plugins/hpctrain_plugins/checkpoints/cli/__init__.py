@@ -1,0 +1,1 @@
+"""What people type: `hpctrain convert` and `convert --job`."""

@@ -1,0 +1,1 @@
+"""`[checkpoint] export`: the step that a plan has, and what it runs in the job."""

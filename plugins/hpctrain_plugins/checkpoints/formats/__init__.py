@@ -1,0 +1,1 @@
+"""The formats: each a module with `detect`, `read` and `plan`, and beside it what only it needs."""
