@@ -143,8 +143,9 @@ class Encoder:
     def _block(self, texts: list[str]) -> Block:
         if self._now is not None:
             return self._now.block(texts, self._rule)
-        full = self.tokenizer.encode([text for text in texts if text], self.work.code, bare=self._bare)
-        return block((next(full) if text else array(self.work.code) for text in texts), self._rule)
+        code, every = self.work.code, self._rule.empty  # an empty text has what stands before every text
+        full = self.tokenizer.encode([text for text in texts if text or every], code, bare=self._bare)
+        return block((next(full) if text or every else array(code) for text in texts), self._rule)
 
     def _injected(self, number: int) -> Fault:
         assert self.work.end is not None

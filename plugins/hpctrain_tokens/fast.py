@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -121,7 +122,7 @@ class Fast:
 
     def _renew(self) -> None:
         """Forget the words, when they are many: memory does not grow with the input."""
-        if resident() - self._began > RENEW:
+        if peak() - self._began > RENEW and resident() - self._began > RENEW:
             del self._encode
             _trim()
             self._encode = self._load(self._text).encode
@@ -136,6 +137,11 @@ class Fast:
     def _same(self, texts: list[str]) -> bool:
         wanted = self._tokenizer.encode(texts, "q", bare=True)
         return all(list(w) == self._encode(t).tolist() for t, w in zip(texts, wanted, strict=True))
+
+
+def peak() -> int:
+    """Bytes of memory that this process held at most: to ask this costs nothing."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def resident() -> int:

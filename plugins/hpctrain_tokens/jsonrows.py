@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from typing import Any
 
 from hpctrain_tokens.faults import RowError
@@ -17,8 +16,6 @@ except ImportError:  # it comes with the fast engine, and is not needed
 
 _ESCAPED_KEY = rb'\\u00[2-7][0-9a-fA-F](?:[^"\\]|\\.){0,%d}"[ \t\r\n]*:'
 """Letters of a key can be written like this, and the key then stands twice unseen."""
-
-_OTHER = b'{"%s"' % secrets.token_hex().encode()
 
 ONE = "one object a line is needed: jq -c '{}' FILE > FILE.jsonl"
 SHOWN = 40
@@ -94,21 +91,21 @@ def _hides(data: bytes, longest: int) -> bool:
 
 
 def plain(rows: Lines, name: str) -> list[str] | None:
-    """The texts of whole lines in one go, where each begins with this key and has no other;
+    """The texts of whole lines in one go, where each has this key and nothing but a text behind it;
     None: `parse` has to look at the lines.
 
-    The key is replaced by one that no row has: a row that says it again, in whatever way, has two then.
+    Only what stands between `{"name":` and `}` is read. Where that is one text, the line has no other key.
     """
-    begin = f'{{"{name}"'.encode()
     if orjson is None or not (name.isascii() and name.isidentifier()):
         return None
-    data, view, texts = rows.data, memoryview(rows.data), []
+    begin, end, texts = f'{{"{name}":'.encode(), b"}\n", []
+    data, view, read = rows.data, memoryview(rows.data), orjson.loads
     for start, stop in rows.spans():
-        if not data.startswith(begin, start):
+        if not (data.startswith(begin, start) and data.endswith(end, start, stop)):
             return None
         try:
-            (text,) = orjson.loads(b"".join((_OTHER, view[start + len(begin) : stop]))).values()
-        except ValueError:  # no JSON, or more than one key
+            text = read(view[start + len(begin) : stop - 2])
+        except ValueError:
             return None
         if type(text) is not str:
             return None

@@ -21,7 +21,10 @@ from hpctrain_tokens import cuts
 NEIGHBOURS = "aA1 !\n'"
 """One of each kind that splitters tell apart."""
 
-MADE = range(0x20000), range(0x2F800, 0x2FA20)
+MADE = (
+    *(range(0x3400), range(0xA000, 0xAC00), range(0xF900, 0x17000), range(0x1D000, 0x20000)),
+    range(0x2F800, 0x2FA20),
+)
 """Where characters stand that are made of others; the rest of Unicode is without them, or empty."""
 
 LEADS, TRAILS = range(0xC2, 0xF5), range(0x80, 0xC0)

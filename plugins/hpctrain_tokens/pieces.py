@@ -65,11 +65,11 @@ def _ranges(size: int) -> Iterator[tuple[int, int]]:
 
 
 class Lines:
-    """Whole lines, one behind the other; `before` counts those of the piece that stand before them."""
+    """The whole lines that data begins with; `before` counts those of the piece that stand before them."""
 
     def __init__(self, before: int, data: bytes) -> None:
         self.before, self.data = before, data
-        self.ends = list(_ends(data))
+        self.ends = list(_ends(data)) or [len(data)]
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Where each line begins and where the next one does."""
@@ -84,8 +84,6 @@ def _ends(data: bytes) -> Iterator[int]:
     at = 0
     while at := data.find(b"\n", at) + 1:
         yield at
-    if not data.endswith(b"\n"):
-        yield len(data)
 
 
 class Reading:
@@ -126,24 +124,28 @@ class Reading:
         if at == 0 and file.read(3) == b"\xef\xbb\xbf":
             at = 3  # a byte order mark is how some editors begin a file, not a part of its first row
             self._hash.update(b"\xef\xbb\xbf")
-        file.seek(at)
-        rest = b""
-        while part := file.read(max(0, min(PART, self.piece.stop - file.tell()))):
-            self._hash.update(part)
-            if end := part.rfind(b"\n") + 1:
-                lines = Lines(self.rows, b"".join((rest, memoryview(part)[:end])))
-                self.rows += len(lines.ends)
-                yield lines
-                rest = b""
-            rest += part[end:]
-        if rest:
-            yield self._last(rest, file)
+        lines: Iterable[Row]
+        while part := self._part(file, at):
+            if b"\n" in part:
+                lines = whole = Lines(self.rows, part)
+                self._hash.update(memoryview(part)[: whole.ends[-1]])
+                self.rows += len(whole.ends)
+                at += whole.ends[-1]
+            else:
+                file.seek(at)
+                lines = self._line(file)
+                at = file.tell()
+            yield lines
 
-    def _last(self, begun: bytes, file: BinaryIO) -> Iterable[Row]:
-        """The line that goes on behind the piece, or that nothing ends."""
-        rest = file.readline(LONGEST - len(begun))
-        self._hash.update(rest)
-        line = begun + rest
+    def _part(self, file: BinaryIO, at: int) -> bytes:
+        """What is read at once; a line that it cuts is read again with the next part."""
+        file.seek(at)
+        return file.read(max(0, min(PART, self.piece.stop - at)))
+
+    def _line(self, file: BinaryIO) -> Iterable[Row]:
+        """A long line, or one that goes on behind the piece, or that nothing ends."""
+        line = file.readline(LONGEST)
+        self._hash.update(line)
         whole = line.endswith(b"\n") or len(line) < LONGEST
         if not whole:
             self._skip(file)

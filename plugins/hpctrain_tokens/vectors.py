@@ -15,6 +15,9 @@ LETTERS = 0x110000
 """As many as Unicode has room for."""
 
 PART = 1 << 20
+MANY = 1024
+"""So many parts are joined as bytes first: numpy takes longer for each of them."""
+
 ASCII = bytes(range(128))
 
 
@@ -27,12 +30,16 @@ class Letters:
 
     def trusted(self, texts: Sequence[str]) -> list[bool]:
         """Of each text, whether the engines cannot differ in what they know of its characters."""
-        found = [None if text.isascii() else self._beyond(text) for text in texts]
-        new = [letters[self._table[letters] == UNKNOWN] for letters in found if letters is not None]
-        if any(map(len, new)):
-            unknown = np.unique(np.concatenate(new))
-            self._table[unknown] = np.where(self._alike([chr(c) for c in unknown]), TRUSTED, STRANGE)
-        return [letters is None or bool(np.all(self._table[letters] == TRUSTED)) for letters in found]
+        return [text.isascii() or self._least(self._beyond(text)) == TRUSTED for text in texts]
+
+    def _least(self, letters: Any) -> int:
+        """How far the least trusted of these goes; those that were never met are looked up."""
+        found = self._table[letters]
+        if not found.all():
+            new = np.unique(letters[found == UNKNOWN])
+            self._table[new] = np.where(self._alike([chr(letter) for letter in new]), TRUSTED, STRANGE)
+            found = self._table[letters]
+        return int(found.min(initial=TRUSTED))
 
     def _beyond(self, text: str) -> Any:
         """The characters beyond ASCII, each at least once."""
@@ -71,10 +78,12 @@ def block(documents: Sequence[Any], rule: Rule) -> Block:
 
 
 def _flat(documents: Sequence[Any], rule: Rule) -> Any:
-    """All numbers as they are stored, the end behind each document that has any; copied once."""
+    """All numbers as they are stored, the end behind each document that has any."""
     kind = np.dtype(rule.code).newbyteorder("<")
-    parts = [np.zeros(0, "u4"), *(d for d in documents if len(d))]
+    parts = [document for document in documents if len(document)]
     if rule.end is not None:
         end = np.array([rule.end], "u4")
-        parts = [part for d in parts for part in ((d, end) if len(d) else (d,))]
-    return np.concatenate(parts, dtype=kind, casting="unsafe")
+        parts = [part for document in parts for part in (document, end)]
+    if len(parts) > MANY:
+        parts = [np.frombuffer(b"".join(parts), "u4")]
+    return np.concatenate([np.zeros(0, "u4"), *parts], dtype=kind, casting="unsafe")

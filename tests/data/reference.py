@@ -50,13 +50,14 @@ def read(prefix: Path) -> list[list[int]]:
 def tokens(
     tokenizer: Path, texts: list[str], compat: str = "neox", end: str = "<|endoftext|>"
 ) -> list[list[int]]:
-    """Each text by itself, the way both trainers do it; GPT-NeoX leaves out what is empty."""
+    """Each text by itself, the way both trainers do it; GPT-NeoX leaves out what is empty, and Megatron puts
+    an end behind what is not: a token that begins every text makes one of an empty text, too."""
     from tokenizers import Tokenizer
 
     engine = Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
     last: list[Any] = [engine.token_to_id(end)] if end else []
-    made = [engine.encode(text).ids + last if text else [] for text in texts]
-    return [row for row in made if row] if compat == "neox" else made
+    made = [engine.encode(text).ids for text in texts if text or compat != "neox"]
+    return [row + last if row else [] for row in made]
 
 
 def jsonl(path: Path, rows: list[Any]) -> Path:
