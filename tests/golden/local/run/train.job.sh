@@ -1,5 +1,5 @@
 #!/bin/bash
-# step train of demo on local, plan 584b42fb; starts in the run directory
+# step train of demo on local, plan db372f94; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
