@@ -105,6 +105,16 @@ def overlays(twin: Twin) -> list[str]:
     return sorted(twin.sh(f"cd {OVERLAYS} && ls -d *.sqsh").split())
 
 
+def flipped(who: Trainee, name: str) -> None:
+    """A bit of the overlay changes: the next run refuses it, and the one after that has built it anew."""
+    fault(who.twin, "corrupt", f"{OVERLAYS}/{name}")
+    who.submit()
+    found = who.until("failed", seconds=60)
+    log = who.twin.sh(f"cat {found['path']}/logs/train.log")
+    assert f"{OVERLAYS}/{name} is damaged and was set aside" in log
+    assert who.trained()["state"] == "done"
+
+
 @pytest.fixture(scope="module")
 def first(olivia: Twin) -> tuple[Trainee, dict[str, Any]]:
     """Alice's first run, from nothing."""
@@ -173,12 +183,7 @@ def test_one_changed_requirement_is_a_second_overlay(second: tuple[Trainee, dict
 
 def test_a_flipped_bit_is_refused_and_built_anew(second: tuple[Trainee, dict[str, Any], str]) -> None:
     alice, _, name = second
-    fault(alice.twin, "corrupt", f"{OVERLAYS}/{name}")
-    alice.submit()
-    found = alice.until("failed", seconds=60)
-    log = alice.twin.sh(f"cat {found['path']}/logs/train.log")
-    assert f"{OVERLAYS}/{name} is damaged and was set aside" in log
-    assert alice.trained()["state"] == "done"
+    flipped(alice, name)
     assert name in overlays(alice.twin)
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.twin.faults import fault
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin
-from tests.twin.test_overlay import OVERLAYS, POOL, Trainee, prepared
+from tests.twin.test_overlay import OVERLAYS, POOL, Trainee, flipped, prepared
 from tests.twin.user import EXAMPLE
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
@@ -76,12 +75,7 @@ def test_what_training_writes_there_is_refused(first: tuple[Trainee, dict[str, A
 def test_a_flipped_bit_is_refused_and_built_anew(first: tuple[Trainee, dict[str, Any]]) -> None:
     alice, _ = first
     (name,) = lies(alice.twin)
-    fault(alice.twin, "corrupt", f"{OVERLAYS}/{name}")
-    alice.submit()
-    found = alice.until("failed", seconds=60)
-    log = alice.twin.sh(f"cat {found['path']}/logs/train.log")
-    assert f"{OVERLAYS}/{name} is damaged and was set aside" in log
-    assert alice.trained()["state"] == "done"
+    flipped(alice, name)
     assert name in lies(alice.twin)
 
 

@@ -11,8 +11,7 @@ from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.containers import torchzip, unpickle
 from hpctrain_plugins.checkpoints.containers.unpickle import Inert, TensorRef
 from hpctrain_plugins.checkpoints.copying.publishing import inside
-from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, check_embedding
-from hpctrain_plugins.checkpoints.formats.hf import beside, read_config
+from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, describe
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
@@ -82,13 +81,7 @@ def read(path: Path, options: ConvertOptions) -> Model:
     others = len(metadata["state_dict_metadata"]) - len(names)
     if others:
         model.ignored["everything else"] = f"{others} entries that are no weights"
-    places = (step, step / ".hf_metadata", step.parent)
-    home = next((p for p in places if (p / "config.json").is_file()), step)
-    model.config, model.files = (
-        read_config(options.config or home),
-        beside(options.tokenizer or home),
-    )
-    check_embedding(model.tensors, model.config)
+    describe(model, step, options)
     return model
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.tensors import Tensor, concat
+from hpctrain_plugins.checkpoints.formats.hf import beside, read_config
+from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat
 
 
 @attrs.frozen
@@ -47,6 +50,15 @@ def _along(name: str, boxes: Sequence[Box], axis: int, shape: tuple[int, ...]) -
         parts.append(_along(name, slabs[start], axis + 1, shape))
         at += lengths.pop()
     return concat(parts, axis)
+
+
+def describe(model: Model, step: Path, options: ConvertOptions) -> None:
+    """Give the model what lies with its parts, or one folder above: the configuration and the tokenizer."""
+    places = (step, step / ".hf_metadata", step.parent)
+    home = next((p for p in places if (p / "config.json").is_file()), step)
+    model.config = read_config(options.config or home)
+    model.files = beside(options.tokenizer or home)
+    check_embedding(model.tensors, model.config)
 
 
 def check_embedding(tensors: dict[str, Tensor], config: dict[str, object]) -> None:

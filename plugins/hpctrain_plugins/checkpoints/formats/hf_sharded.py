@@ -8,8 +8,7 @@ from typing import Any
 
 from hpctrain.errors import IntegrityError
 from hpctrain_plugins.checkpoints.containers import safetensors
-from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, check_embedding
-from hpctrain_plugins.checkpoints.formats.hf import beside, read_config
+from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, describe
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
@@ -45,13 +44,7 @@ def read(path: Path, options: ConvertOptions) -> Model:
             max(b.offset[i] + b.tensor.shape[i] for b in parts) for i in range(len(parts[0].tensor.shape))
         )
         model.tensors[name] = assemble(name, parts, shape)
-    places = (step, step / ".hf_metadata", step.parent)
-    home = next((p for p in places if (p / "config.json").is_file()), step)
-    model.config, model.files = (
-        read_config(options.config or home),
-        beside(options.tokenizer or home),
-    )
-    check_embedding(model.tensors, model.config)
+    describe(model, step, options)
     return model
 
 
