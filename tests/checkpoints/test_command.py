@@ -79,7 +79,8 @@ def test_a_dry_run_is_the_table_and_writes_nothing(convert: Call, tmp_path: Path
     code, out, err = convert("model", "--to", "neox", "--dtype", "fp16", "--dry-run")
     assert code == 0
     (row,) = [line.split() for line in out.splitlines() if "0.word_embeddings.weight" in line]
-    assert row[1:] == ["0.word_embeddings.weight", "fp16", "160", "x", "32", "rounded"]
+    assert row[1:7] == ["0.word_embeddings.weight", "fp16", "160", "x", "32", "rounded"]
+    assert row[7:] == ["gpt_neox.embed_in.weight"]
     assert "would write 40 tensors: 40 rounded; nothing was written" in err
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
 

@@ -158,6 +158,18 @@ def test_a_log_gets_a_line_each_minute_or_each_tenth() -> None:
     assert len(lines) == 11  # the start, 10 % to 90 %, the end
     assert "6 train: 50 of 100 steps, 50 %, 0.98 steps/s, 51s left, running for 50s" in lines
 
+    short, clock, stream = begin(None)
+    line = short.line("6 train", "steps", since=clock.now - 2)
+    for step in range(1, 101):
+        clock.now += 0.02
+        line.update(done=step, total=100)
+    line.end("ok", "all of them")
+    assert stream.getvalue().splitlines() == [
+        "6 train: started",
+        "6 train: 51 of 100 steps, 51 %, 16.6 steps/s, running for 3s",
+        "6 train: all of them, ok after 3s",
+    ]
+
     waiting, clock, stream = begin(None)
     waiting.line("5 verify")
     for _ in range(300):

@@ -19,7 +19,7 @@ WIDEST = 80
 NOTE = 24
 """Numbers leave a narrow line before the note gets shorter than this."""
 REMEMBERED = 20
-PLAIN_EVERY = 60.0
+PLAIN_EVERY, PLAIN_APART = 60.0, 1.0
 _STYLES = {"ok": "ok", "exists": "ok", "FAIL": "error", "stopped": "warn"}
 
 
@@ -51,10 +51,13 @@ class Progress:
         for line in list(self._open):
             line.end("stopped")
 
-    def line(self, label: str, unit: str = "") -> Line:
-        """Begin a line. `unit` names what is counted ("steps"), "B" means bytes."""
+    def line(self, label: str, unit: str = "", since: float | None = None) -> Line:
+        """Begin a line. `unit` names what is counted ("steps"), "B" means bytes.
+
+        `since`, by the clock, is when the work began, where the line comes later.
+        """
         with self._lock:
-            line = Line(self, self.term.text(label), unit)
+            line = Line(self, self.term.text(label), unit, since)
             self.label = max(self.label, cells(line.label))
             self._open.append(line)
             if self.term.progress == "plain":
@@ -104,7 +107,7 @@ def _room_of(parts: list[str]) -> int:
 class Line:
     """One running thing. `said` keeps a child's last lines for the case that it fails."""
 
-    def __init__(self, progress: Progress, label: str, unit: str) -> None:
+    def __init__(self, progress: Progress, label: str, unit: str, since: float | None = None) -> None:
         self.label = label
         self.unit = unit
         self.note = ""
@@ -113,7 +116,8 @@ class Line:
         self.said: list[str] = []
         self._progress = progress
         self._term = progress.term
-        self._start = self._spoken = progress.clock()
+        self._spoken = progress.clock()
+        self._start = self._spoken if since is None else since
         self._first = 0.0
         self._tenth = 0
 
@@ -170,9 +174,10 @@ class Line:
         return clip(start + "  ".join(shown), width, self._term.mark)
 
     def due(self, now: float) -> bool:
-        """A sentence is due after a minute, and at each further tenth before the end."""
+        """A sentence is due after a minute, and at each further tenth before the end, but no two at once."""
+        silent = now - self._spoken
         tenth = int((self._share() or 0) * 10)
-        return now - self._spoken >= PLAIN_EVERY or self._tenth < tenth < 10
+        return silent >= PLAIN_EVERY or (silent >= PLAIN_APART and self._tenth < tenth < 10)
 
     def sentence(self, now: float) -> str:
         """The line as it runs, for a stream that keeps every line."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import time
@@ -13,18 +12,16 @@ from typing import Any
 import attrs
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain.versions import DISTRIBUTION
-from hpctrain_plugins.checkpoints import registry
+from hpctrain_plugins.checkpoints import record, registry
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, compare, run
 from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
-from hpctrain_plugins.checkpoints.layout import Layout, Part
+from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
-from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Model
-
-RECORD = "conversion.json"
+from hpctrain_plugins.checkpoints.origins import exactness
+from hpctrain_plugins.checkpoints.tensors import Model
 
 _CLASSES = ("exact", "rounded", "arithmetic")
 
@@ -45,6 +42,7 @@ def convert(
     check_free(out)
     name = registry.detect(source) if options.source_format == "auto" else options.source_format
     model = _read(name, source, options)
+    model.crcs |= record.checksums(model, source)
     if options.verify == "logits":
         from hpctrain_plugins.checkpoints.logits import hf
 
@@ -61,19 +59,18 @@ def convert(
         tensors=sum(len(f.parts) for f in layout.files),
         parameters=sum(math.prod(t.shape) for t in model.tensors.values()),
         bytes_written=layout.size,
-        bytes_checked=0,
-        seconds=0.0,
-        exactness=max((_exactness(p) for p in _parts(layout)), key=_CLASSES.index, default="exact"),
-        verified="none",
+        exactness=max(
+            (exactness(p) for f in layout.files for p in f.parts), key=_CLASSES.index, default="exact"
+        ),
         decisions={**model.decisions, **layout.decisions},
         ignored=model.ignored,
-        mapping=_mapping(layout),
+        mapping=record.mapping(layout, source),
     )
     if not options.dry_run:
         with private_folder(out) as folder:
-            report = _write(folder, model, layout, options, progress, report)
+            report = _write(folder, model, layout, options, progress, report, began)
             publish(folder, out, fsync=options.fsync)
-    return attrs.evolve(report, seconds=time.monotonic() - began)
+    return report
 
 
 def _read(name: str, source: Path, options: ConvertOptions) -> Model:
@@ -95,6 +92,7 @@ def _write(
     options: ConvertOptions,
     progress: Progress | None,
     report: Report,
+    began: float,
 ) -> Report:
     ledger = Ledger(model.crcs)
     replicas = [Pair(a, b, "ranks that must hold the same") for a, b in model.replicas]
@@ -115,53 +113,18 @@ def _write(
     done = attrs.evolve(
         report,
         bytes_checked=checked,
-        mapping=_mapping(layout, [c for file in crcs for c in file]),
+        mapping=record.mapping(layout, report.source, [c for file in crcs for c in file]),
     )
-    _record(folder, done, options)
+    record.write(folder, done, options)
     if options.verify != "none":
         again = _roundtrip(model, folder, options, done)
-        done = attrs.evolve(done, verified=options.verify)
+        compared = sum(t.nbytes for t in again.tensors.values())
+        done = attrs.evolve(done, verified=options.verify, bytes_compared=compared)
         if options.verify == "logits":
             done = attrs.evolve(done, logits=_logits(model, again, folder, options, done))
-        _record(folder, done, options)
+    done = attrs.evolve(done, seconds=round(time.monotonic() - began, 3))
+    record.write(folder, done, options)
     return done
-
-
-def _record(folder: Path, report: Report, options: ConvertOptions) -> None:
-    said = {"tool": f"hpctrain {DISTRIBUTION}", **report.to_json(), "options": _said(options)}
-    (folder / RECORD).write_text(json.dumps(said, indent=1) + "\n")
-
-
-def _parts(layout: Layout) -> list[Part]:
-    return [p for f in layout.files for p in f.parts]
-
-
-def _exactness(part: Part) -> str:
-    if part.tensor.add is not None:
-        return "arithmetic"
-    same = part.dtype == part.tensor.dtype
-    wider = ITEMSIZE[part.dtype] > ITEMSIZE[part.tensor.dtype]
-    return "exact" if same or wider else "rounded"
-
-
-def _mapping(layout: Layout, crcs: list[int] | None = None) -> tuple[dict[str, Any], ...]:
-    rows = [(f.name, p) for f in layout.files for p in f.parts]
-    return tuple(
-        {
-            "file": file,
-            "name": part.tensor.name,
-            "dtype": part.dtype,
-            "shape": list(part.tensor.shape),
-            "exactness": _exactness(part),
-            **({"crc32": f"{crcs[i]:08x}"} if crcs else {}),
-        }
-        for i, (file, part) in enumerate(rows)
-    )
-
-
-def _said(options: ConvertOptions) -> dict[str, Any]:
-    plain = attrs.asdict(options)
-    return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}
 
 
 def _plainly(options: ConvertOptions) -> ConvertOptions:
@@ -196,7 +159,7 @@ def _roundtrip(model: Model, folder: Path, options: ConvertOptions, report: Repo
                 "checkpoint-roundtrip", f"{name} was written as {right.dtype}", where=name
             )
         pairs.append(Pair(left, right, "the source and what was written"))
-    ledger = Ledger({**model.crcs, **again.crcs})
+    ledger = Ledger(again.crcs)  # the source was checked when it was copied; here its bytes are compared
     run(compare(pairs), ledger, options.threads)
     ledger.check()
     return again

@@ -65,17 +65,24 @@ class Report:
     parameters: int
     """Weights of the model, each counted once."""
     bytes_written: int
-    bytes_checked: int
-    seconds: float
+    bytes_checked: int = 0
+    """Of the source, as far as it or a record beside it brings checksums."""
+    bytes_compared: int = 0
+    """Of what was written, read again."""
+    seconds: float = 0.0
     exactness: str
     """`exact`, `rounded` to the named type, or `arithmetic`: the weakest class of any tensor."""
-    verified: str
+    verified: str = "none"
     logits: dict[str, Any] = attrs.field(factory=dict)
     """Whose flows computed them, how far they differ and how far they might."""
     decisions: dict[str, Any]
     ignored: dict[str, str]
     mapping: tuple[dict[str, Any], ...] = ()
-    """One row per tensor written: file, name, type, shape, exactness, checksum."""
+    """One row per tensor written: file, name, type, shape, exactness, how, from what, checksum."""
+    warnings: tuple[str, ...] = ()
+    """What was done and may not be what was wanted."""
+    swept: tuple[str, ...] = ()
+    """Folders that killed conversions to the same place left, and what became of each."""
 
     def to_json(self) -> dict[str, Any]:
         """The report in the types of JSON."""

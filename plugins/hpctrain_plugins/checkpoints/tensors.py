@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, Union
 
 import attrs
 
-from hpctrain.errors import IntegrityError
+from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.copying import bands as b
 from hpctrain_plugins.checkpoints.copying.reading import Checksum
 
@@ -49,6 +49,16 @@ class Plus:
     others: tuple[Tensor, ...]
 
 
+@attrs.frozen
+class Origin:
+    """A tensor as one file of the source holds it."""
+
+    name: str
+    file: Path
+    offset: int
+    size: int
+
+
 Addend: TypeAlias = Union[LowRank, Plus]  # noqa: UP007  (mypy reads the forward reference)
 
 
@@ -61,6 +71,10 @@ class Tensor:
     shape: tuple[int, ...]
     bands: b.Bands
     add: Addend | None = None
+    origins: tuple[Origin, ...] = attrs.field(default=(), eq=False, repr=False)
+    """What it was made from; a slice still names all, `origins.trace` finds those it holds bytes of."""
+    reordered: bool = attrs.field(default=False, eq=False, repr=False)
+    """Rows stand in another order than in the source."""
 
     @property
     def itemsize(self) -> int:
@@ -120,14 +134,16 @@ class Tensor:
 
     def _bare(self) -> None:
         if self.add is not None:
-            said = f"{self.name} is computed and cannot be split; convert to hf first"
-            raise IntegrityError.of("checkpoint-unsupported", said, where=self.name)
+            what = "a sum over ranks" if isinstance(self.add, Plus) else "a base and its adapter together"
+            said = f"{self.name} is {what}, which cannot be joined or split: convert to hf first"
+            raise ConfigError.of("checkpoint-unsupported", said, where=self.name)
 
 
 def whole(name: str, dtype: str, shape: Sequence[int], file: Path, offset: int) -> Tensor:
     """A tensor that lies in one piece in `file`."""
     size = ITEMSIZE[dtype] * math.prod(shape)
-    return Tensor(name, dtype, tuple(shape), b.flat(file, offset, size))
+    origin = Origin(name, file, offset, size)
+    return Tensor(name, dtype, tuple(shape), b.flat(file, offset, size), origins=(origin,))
 
 
 def zeros(name: str, dtype: str, shape: Sequence[int]) -> Tensor:
@@ -153,10 +169,13 @@ def concat(parts: Sequence[Tensor], axis: int = 0) -> Tensor:
     length = sum(p.shape[axis] for p in parts)
     shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
     if axis == 0:
-        return attrs.evolve(first, shape=shape, bands=b.join(p.bands for p in parts))
-    step = first.itemsize * math.prod(first.shape[axis + 1 :])
-    woven = b.weave([(p.bands, p.shape[axis] * step) for p in parts])
-    return attrs.evolve(first, shape=shape, bands=woven)
+        bands = b.join(p.bands for p in parts)
+    else:
+        step = first.itemsize * math.prod(first.shape[axis + 1 :])
+        bands = b.weave([(p.bands, p.shape[axis] * step) for p in parts])
+    origins = tuple(dict.fromkeys(origin for part in parts for origin in part.origins))
+    turned = any(part.reordered for part in parts)
+    return attrs.evolve(first, shape=shape, bands=bands, origins=origins, reordered=turned)
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from hpctrain.cli.out import Out
+from hpctrain.errors import Problem
 from hpctrain.ui import text
 from hpctrain.ui.progress import Line, Progress
 from hpctrain.ui.table import Column, Table
-from hpctrain_plugins.checkpoints.convert import RECORD
 from hpctrain_plugins.checkpoints.copying.engine import Progress as Told
 from hpctrain_plugins.checkpoints.options import Report
+from hpctrain_plugins.checkpoints.record import RECORD
 
 _DONE = {"exact": "copied", "rounded": "rounded", "arithmetic": "merged"}
 _TYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}
+_NAMED = 3
+"""Sources of a tensor that a row of the table names."""
 _SAID = {"source_tp": "tp", "zero_stage": "stage", "data_parallel_ranks": "ranks"}
 
 
@@ -26,13 +31,14 @@ def converting(out: Out) -> Iterator[Told | None]:
     if out.flags.quiet:
         yield None
         return
+    began = time.monotonic()
     lines: list[Line] = []
     with Progress(out.err, label=10) as progress:
 
         def told(done: int, total: int, file: str) -> None:
             if not lines:  # not before: a request that is refused at once needs no line
-                lines.append(progress.line("convert", unit="B"))
-            lines[0].update(done=done, total=total, note=file)
+                lines.append(progress.line("convert", unit="B", since=began))
+            lines[0].update(done=done, total=total, note=Path(file).name)
 
         try:
             yield told
@@ -64,25 +70,41 @@ def done(out: Out, report: Report) -> None:
     out.say(
         f"{head(report)}, peak memory {text.size(memory)}",
         f"wrote {_tensors(report)}   {text.duration(report.seconds)}",
-        *_ignored(report),
+        *_notes(report),
         f"verified: every source tensor used once or named{_trip(report)}",
         f"{report.out / RECORD}   each decision and checksum",
     )
+    out.warn(_warnings(report))
     out.lines([str(report.out)])
 
 
 def mapping(out: Out, report: Report) -> None:
     """What would be written, a row for each tensor."""
+    files = Counter(row["name"] for row in report.mapping)
+    several = max(files.values(), default=1) > 1
+    rank = (Column("RANK", right=True),) if several else ()
     table = Table(
-        *(Column("FILE", drop=2), Column("TENSOR", style="name")),
-        *(Column("TYPE"), Column("SHAPE", right=True), Column("HOW", drop=1)),
+        *(Column("FILE", drop=3), *rank, Column("TENSOR", style="name")),
+        *(Column("TYPE"), Column("SHAPE", right=True), Column("HOW", drop=1), Column("FROM", drop=2)),
     )
+    seen: Counter[str] = Counter()  # files are in the order of ranks
     for row in report.mapping:
+        number = (str(seen[row["name"]]) if files[row["name"]] > 1 else "",) if several else ()
+        seen[row["name"]] += 1
         shape = " x ".join(map(str, row["shape"]))
         kind = _TYPES.get(row["dtype"], row["dtype"])
-        table.row(row["file"], row["name"], kind, shape, _DONE[row["exactness"]])
+        table.row(row["file"], *number, row["name"], kind, shape, row["how"], _sources(row["from"]))
     out.lines(table.lines(out.term))
-    out.say(head(report), f"would write {_tensors(report)}; nothing was written", *_ignored(report))
+    out.say(head(report), f"would write {_tensors(report)}; nothing was written", *_notes(report))
+    out.warn(_warnings(report))
+
+
+def _sources(found: list[dict[str, str]]) -> str:
+    """The names, each once; of many only the first."""
+    files = Counter(source["name"] for source in found)
+    named = [name if n == 1 else f"{name} of {n} files" for name, n in files.items()]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
 
 
 def _tensors(report: Report) -> str:
@@ -92,10 +114,16 @@ def _tensors(report: Report) -> str:
     return f"{report.tensors} tensors: {how}{ignored}"
 
 
-def _ignored(report: Report) -> list[str]:
-    """Why tensors were left out, a line for each reason."""
+def _notes(report: Report) -> list[str]:
+    """The base of an adapter, why tensors were left out, and what killed conversions left."""
+    base = report.decisions.get("base")
     reasons = Counter(report.ignored.values())
-    return [f"ignored {number}: {reason}" for reason, number in reasons.most_common()]
+    ignored = [f"ignored {number}: {reason}" for reason, number in reasons.most_common()]
+    return [*([f"base: {base}"] if base else []), *ignored, *report.swept]
+
+
+def _warnings(report: Report) -> list[Problem]:
+    return [Problem(code="checkpoint-config", message=said, fatal=False) for said in report.warnings]
 
 
 def _trip(report: Report) -> str:

@@ -82,7 +82,7 @@ def plan_file(name: str, tensors: Iterable[tuple[str, Tensor, str]], metadata: M
     for key, tensor, dtype in tensors:
         size = tensor.numel * ITEMSIZE[dtype]
         header[key] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [at, at + size]}
-        placed.append((at, tensor.named(key), dtype))
+        placed.append((at, tensor, dtype))
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)

@@ -16,7 +16,7 @@ from hpctrain_plugins.checkpoints.containers import unpickle
 from hpctrain_plugins.checkpoints.containers.unpickle import TensorRef
 from hpctrain_plugins.checkpoints.copying import bands as b
 from hpctrain_plugins.checkpoints.copying.reading import Checksum
-from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor
+from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Origin, Tensor
 
 _LONGEST_PICKLE = 1 << 30
 
@@ -58,7 +58,8 @@ class Archive:
         if not rows * wide:
             return Tensor(name, dtype, ref.shape, ())
         strip = b.Strip(self.path, start, wide * size, step * size)
-        return Tensor(name, dtype, ref.shape, b.join([[b.Band(rows, (strip,))]]))
+        origin = Origin(name, self.path, start, (last - ref.offset) * size)
+        return Tensor(name, dtype, ref.shape, b.join([[b.Band(rows, (strip,))]]), origins=(origin,))
 
     def tensors(self, value: Any) -> dict[str, Tensor]:
         """The tensors of a flat mapping; what is no tensor is left out."""

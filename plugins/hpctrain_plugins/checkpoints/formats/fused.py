@@ -45,8 +45,8 @@ def split_qkv(fused: Tensor, heads: Heads, layout: str) -> list[Tensor]:
     grid = fused.shaped(heads.query, sum(widths))
     out, at = [], 0
     for width in widths:
-        piece = grid.part(1, at, at + width)
-        out.append(piece.shaped(heads.query * width // max(1, cols), *rest))
+        piece = grid.part(1, at, at + width).shaped(heads.query * width // max(1, cols), *rest)
+        out.append(attrs.evolve(piece, reordered=True))
         at += width
     return out
 
@@ -59,7 +59,7 @@ def fuse_qkv(parts: Sequence[Tensor], heads: Heads, layout: str) -> Tensor:
         return concat(parts).shaped(rows, *rest)
     widths = _per_head(heads, cols)
     grids = [p.shaped(heads.query, w) for p, w in zip(parts, widths, strict=True)]
-    return concat(grids, 1).shaped(rows, *rest)
+    return attrs.evolve(concat(grids, 1).shaped(rows, *rest), reordered=True)
 
 
 def _per_head(heads: Heads, cols: int) -> list[int]:
@@ -73,7 +73,7 @@ def pairs_to_halves(tensor: Tensor, heads: int) -> Tensor:
     size, cols = tensor.shape[0] // heads, math.prod(tensor.shape[1:])
     grid = tensor.shaped(heads, size // 2, 2, cols)
     halves = [grid.part(2, i, i + 1) for i in (0, 1)]
-    return concat(halves, 1).shaped(*tensor.shape)
+    return attrs.evolve(concat(halves, 1).shaped(*tensor.shape), reordered=True)
 
 
 def halves_to_pairs(tensor: Tensor, heads: int) -> Tensor:
@@ -81,4 +81,4 @@ def halves_to_pairs(tensor: Tensor, heads: int) -> Tensor:
     size, cols = tensor.shape[0] // heads, math.prod(tensor.shape[1:])
     grid = tensor.shaped(heads, 2, size // 2, cols)
     halves = [grid.part(1, i, i + 1).shaped(heads, size // 2, 1, cols) for i in (0, 1)]
-    return concat(halves, 2).shaped(*tensor.shape)
+    return attrs.evolve(concat(halves, 2).shaped(*tensor.shape), reordered=True)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import record
 from hpctrain_plugins.checkpoints.containers import safetensors
 from hpctrain_plugins.checkpoints.formats import nanotron_write
 from hpctrain_plugins.checkpoints.formats.fused import Heads, pairs_to_halves, split_qkv
@@ -66,8 +69,7 @@ def read(path: Path, options: ConvertOptions) -> Model:
     """The model of one step."""
     step = step_folder(path, options.tag, "latest.txt", _holds)
     found, config = opened(path, options)
-    record = step.parent / "conversion.json"
-    decisions = read_json(record).get("decisions", {}) if record.is_file() else {}
+    decisions = record.decisions(step.parent)
     model = _model(found, config, _interleaved(config, options), decisions.get("original_vocab_size"))
     model.step = step_number(step.name)
     model.files = beside(options.tokenizer) if options.tokenizer else {}
@@ -131,8 +133,10 @@ def _unsharded(name: str, files: dict[int | None, tuple[ShardName, Path]]) -> Te
             raise IntegrityError.of(
                 "checkpoint-damaged", f"{path} does not hold one tensor called data", where=str(path)
             )
+        # Its file calls every tensor `data`; people and our own record call it by its path.
+        data = attrs.evolve(data, name=name, origins=tuple(attrs.evolve(o, name=name) for o in data.origins))
         if rank is None:
-            return data.named(name)
+            return data
         if len(files) != said.ranks:
             lost = min(set(range(said.ranks)) - {r for r in files if r is not None}, default=said.ranks)
             raise IntegrityError.of(

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import record
 from hpctrain_plugins.checkpoints.formats import neox_config, neox_masters, neox_shards, neox_write
 from hpctrain_plugins.checkpoints.formats.fused import split_qkv
-from hpctrain_plugins.checkpoints.formats.hf import beside, read_json
+from hpctrain_plugins.checkpoints.formats.hf import beside
 from hpctrain_plugins.checkpoints.formats.neox_names import (
     COLUMN,
     DROPPED,
@@ -82,6 +83,7 @@ class _Reader:
         self._arch = LLAMA_LIKE if (2, "input_layernorm.scale") in shards.tensors else GPT_NEOX
         self._layout = ""
         self._model = Model({}, crcs=shards.crcs, step=step_number(step.name))
+        self._record = record.decisions(step.parent)
 
     def model(self) -> Model:
         self._check_layers()
@@ -133,13 +135,6 @@ class _Reader:
             )
         self._model.decisions["neox_gqa_layout"] = layout
         return layout
-
-    @property
-    def _record(self) -> dict[str, Any]:
-        """What our own conversion decided, when it wrote this checkpoint."""
-        file = self._step.parent / "conversion.json"
-        found = read_json(file).get("decisions", {}) if file.is_file() else {}
-        return found if isinstance(found, dict) else {}
 
     def _trim(self, ranks: list[Tensor], vocab: int | None) -> Tensor:
         full = concat(ranks)

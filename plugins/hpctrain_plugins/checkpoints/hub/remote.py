@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 
 from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints.convert import RECORD
 from hpctrain_plugins.checkpoints.hub.retries import Retries
+from hpctrain_plugins.checkpoints.record import RECORD
 
 LEFT_OUT = (".*", "*/.*", RECORD)
 """Not uploaded: hidden files, and our own record, which names folders of this computer."""

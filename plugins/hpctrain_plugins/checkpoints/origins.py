@@ -1,0 +1,60 @@
+"""From which tensors of the source a tensor is made, and how: what a person checks a conversion by."""
+
+from __future__ import annotations
+
+from hpctrain_plugins.checkpoints.layout import Part
+from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, LowRank, Origin, Plus, Tensor
+
+
+def trace(tensor: Tensor) -> list[Origin]:
+    """The tensors of the source that it holds bytes of, in their order; what is added comes last."""
+    spans = [
+        (strip.file, strip.offset, strip.offset + (band.count - 1) * strip.stride + strip.width)
+        for band in tensor.bands
+        for strip in band.strips
+        if strip.file is not None
+    ]
+    found = [o for o in tensor.origins if any(_meet(o, *span) for span in spans)]
+    return found + [o for other in added(tensor) for o in trace(other)]
+
+
+def _meet(origin: Origin, file: object, start: int, stop: int) -> bool:
+    return origin.file == file and origin.offset < stop and start < origin.offset + origin.size
+
+
+def added(tensor: Tensor) -> tuple[Tensor, ...]:
+    """The tensors that are added to this one."""
+    if isinstance(tensor.add, LowRank):
+        return tensor.add.up, tensor.add.down
+    return tensor.add.others if isinstance(tensor.add, Plus) else ()
+
+
+def exactness(part: Part) -> str:
+    """`exact`, `rounded` or `arithmetic`."""
+    if part.tensor.add is not None:
+        return "arithmetic"
+    return "rounded" if ITEMSIZE[part.dtype] <= _size(part) and part.dtype != part.tensor.dtype else "exact"
+
+
+def _size(part: Part) -> int:
+    return ITEMSIZE[part.tensor.dtype]
+
+
+def how(part: Part, sources: list[Origin]) -> str:
+    """What happens to the bytes on their way, in a few words; `copied` when nothing does."""
+    tensor = part.tensor
+    if isinstance(tensor.add, LowRank):
+        return "adapter merged"
+    if isinstance(tensor.add, Plus):
+        return f"sum of {1 + len(tensor.add.others)}"
+    held = sum(s.width * b.count for b in tensor.bands for s in b.strips if s.file is not None)
+    words = {
+        "zeros": not sources,
+        "split": held < sum(o.size for o in sources),
+        f"joined of {len(sources)}": len(sources) > 1,
+        "rows reordered": tensor.reordered,
+        "padded": 0 < held < tensor.nbytes,
+        "rounded": exactness(part) == "rounded",
+        "widened": ITEMSIZE[part.dtype] > _size(part),
+    }
+    return ", ".join(word for word, holds in words.items() if holds) or "copied"
