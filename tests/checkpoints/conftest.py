@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -14,12 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpctrain.cli import app
 from hpctrain.hooks import scan
 from hpctrain.runfile.toml import loads
 from tests.conftest import needs
 from tests.patience import PATIENCE
 
 TorchRun = Callable[..., str]
+Call = Callable[..., tuple[int, str, str]]
 Harm = Callable[[Path], str]
 """Damages a checkpoint and says what the error must match."""
 
@@ -87,6 +90,24 @@ def torch_run() -> TorchRun:
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def convert(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Call]:
+    """`hpctrain convert …` in an empty folder: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+
+    def call(*argv: object) -> tuple[int, str, str]:
+        code = app.run(["convert", *map(str, argv)])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    yield call
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def bf16(values: Array) -> Array:

@@ -238,7 +238,7 @@ def test_a_full_disk_is_said_and_nothing_stays(larger: Path, tmp_path: Path) -> 
         pytest.skip("this machine allows no mounts in a namespace")
     process = start(larger, tmp_path / "small/out", before=before)
     said = process.communicate(timeout=60)[0]
-    assert process.returncode == 2
+    assert process.returncode == 1
     assert said == f"no room is left below {tmp_path}/small; nothing was kept\n"
 
 
@@ -246,7 +246,9 @@ def test_nothing_imports_torch(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     write_safetensors(source / "model.safetensors", {"w": ("F32", np.ones((2, 2), np.float32))})
-    script = "import sys; sys.modules['torch'] = None\n" + SCRIPT.replace('"neox"', '"hf"')
+    script = "import sys; sys.modules['torch'] = None\n" + SCRIPT.replace('"neox"', '"hf"').replace(
+        "tp=2, ", ""
+    )
     script += "\nassert not [m for m in sys.modules if m.startswith(('torch.', 'transformers'))]"
     path = os.pathsep.join(filter(None, sys.path))
     done = subprocess.run(

@@ -15,13 +15,17 @@ from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints import record, registry
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, compare, run
-from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish
+from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish, sweep
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
+from hpctrain_plugins.checkpoints.formats import hf_check
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import exactness
 from hpctrain_plugins.checkpoints.tensors import Model
+
+_CHOICES = ("tp", "pp", "iteration", "naming", "layout", "shard_bytes")
+"""Options that only some writers have a use for."""
 
 _CLASSES = ("exact", "rounded", "arithmetic")
 
@@ -39,9 +43,11 @@ def convert(
     fit it. With `dry_run` nothing is written and the report holds the mapping.
     """
     began = time.monotonic()
-    check_free(out)
+    if not options.dry_run:
+        check_free(out)
     name = registry.detect(source) if options.source_format == "auto" else options.source_format
     model = _read(name, source, options)
+    hf_check.check(model, source)
     model.crcs |= record.checksums(model, source)
     if options.verify == "logits":
         from hpctrain_plugins.checkpoints.logits import hf
@@ -50,6 +56,7 @@ def convert(
     writer = registry.load(target_format)
     if not hasattr(writer, "plan"):
         raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
+    _check_choices(target_format, writer, options)
     layout = writer.plan(model, options)
     report = Report(
         source=source,
@@ -65,12 +72,26 @@ def convert(
         decisions={**model.decisions, **layout.decisions},
         ignored=model.ignored,
         mapping=record.mapping(layout, source),
+        warnings=tuple(model.warnings),
     )
     if not options.dry_run:
+        report = attrs.evolve(report, swept=tuple(sweep(out)))
         with private_folder(out) as folder:
             report = _write(folder, model, layout, options, progress, report, began)
             publish(folder, out, fsync=options.fsync)
     return report
+
+
+def _check_choices(target: str, writer: Any, options: ConvertOptions) -> None:
+    """Refuse an option that what is written has no use for; a format of others may not say which it has."""
+    taken = getattr(writer, "CHOICES", _CHOICES)
+    default = ConvertOptions()
+    for name in _CHOICES:
+        if name not in taken and getattr(options, name) != getattr(default, name):
+            flag = "--" + name.replace("_", "-")
+            takes = ", ".join("--" + own.replace("_", "-") for own in taken)
+            said = f"{flag} has no meaning for what is written as {target}, which takes {takes}"
+            raise ConfigError.of("usage", said, where=flag, hint=f"leave {flag} out")
 
 
 def _read(name: str, source: Path, options: ConvertOptions) -> Model:

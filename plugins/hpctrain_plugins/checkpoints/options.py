@@ -11,6 +11,7 @@ DTYPES = {"fp32": "F32", "fp16": "F16", "bf16": "BF16", "keep": "keep"}
 NAMINGS = ("legacy", "new", "te")
 LAYOUTS = ("pipelined", "sequential")
 GQA_LAYOUTS = ("concat", "per-head")
+SHARD_BYTES = 5_000_000_000
 VERIFY = ("none", "roundtrip", "logits")
 """`logits` reads back as `roundtrip` does, and computes with both."""
 
@@ -42,7 +43,7 @@ class ConvertOptions:
     rope_interleaved: bool | None = None
     masters: bool = False
     """Read the optimizer's fp32 weights instead of the rounded ones."""
-    shard_bytes: int = 5_000_000_000
+    shard_bytes: int = SHARD_BYTES
     threads: int = attrs.field(default=2, validator=attrs.validators.ge(1))
     fsync: bool = True
     dry_run: bool = False

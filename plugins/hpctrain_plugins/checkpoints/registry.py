@@ -17,7 +17,11 @@ KIND = "checkpoints"
 
 
 class Format(Protocol):
-    """What the module behind an entry point offers; `plan` is missing when it only reads."""
+    """What the module behind an entry point offers; `plan` is missing when it only reads.
+
+    A writer may have `CHOICES`: of the options `tp`, `pp`, `iteration`, `naming`, `layout` and `shard_bytes`
+    those that it reads. The others are then refused, not ignored.
+    """
 
     def detect(self, path: Path) -> bool:
         """Whether the folder looks like this format, judged by file names."""
@@ -54,6 +58,9 @@ def detect(path: Path) -> str:
     found = [name for name in names() if load(name).detect(path)]
     if len(found) == 1:
         return found[0]
+    if path.is_file():
+        said = f"{path} is a file, and a checkpoint is a folder"
+        raise ConfigError.of("checkpoint-format", said, where=str(path), hint=str(path.absolute().parent))
     listed = ", ".join(found or names())
     said = f"{path} holds checkpoints of several formats: {listed}"
     if not found:

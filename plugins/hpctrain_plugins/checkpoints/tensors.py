@@ -200,3 +200,4 @@ class Model:
     """Ranges whose checksums their writer noted."""
     tied: dict[str, str] = attrs.field(factory=dict)
     step: int | None = None
+    warnings: list[str] = attrs.field(factory=list)

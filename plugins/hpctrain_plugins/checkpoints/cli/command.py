@@ -12,11 +12,20 @@ from hpctrain.errors import ConfigError
 from hpctrain_plugins.checkpoints.cli import spellings
 from hpctrain_plugins.checkpoints.cli.source import Source, located
 from hpctrain_plugins.checkpoints.copying import one_thread
-from hpctrain_plugins.checkpoints.options import DTYPES, GQA_LAYOUTS, LAYOUTS, NAMINGS, VERIFY, ConvertOptions
+from hpctrain_plugins.checkpoints.options import (
+    DTYPES,
+    GQA_LAYOUTS,
+    LAYOUTS,
+    NAMINGS,
+    SHARD_BYTES,
+    VERIFY,
+    ConvertOptions,
+)
 
 HPCTRAIN_API = 1
 
 FOLDER = click.Path(path_type=Path)
+THERE = click.Path(exists=True, path_type=Path)
 AT_LEAST_ONE = click.IntRange(min=1)
 
 
@@ -26,6 +35,16 @@ class Convert(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Translate first, so that a wrong value is told under the name that the help shows."""
         return super().parse_args(ctx, spellings.ours(args))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The formats that are installed, and which of them can be written."""
+        from hpctrain.hooks import scan
+        from hpctrain_plugins.checkpoints.export.planned import READ_ONLY
+
+        names = scan.names("checkpoints")
+        written = (f"{n} (Llama models)" if n == "nanotron" else n for n in names if n not in READ_ONLY)
+        with formatter.section("Formats"):
+            formatter.write_dl([("read", ", ".join(names)), ("written", ", ".join(written))])
 
 
 @click.command("convert", cls=Convert)
@@ -48,16 +67,16 @@ class Convert(click.Command):
 @click.option("--pp", type=AT_LEAST_ONE, default=1, show_default=True, help="pipeline stages to write")
 @click.option("--iteration", type=click.IntRange(min=0), help="the number of the step to write")
 @click.option("--tag", default="", help="the step folder to read, when it is not the latest")
-@click.option("--base", type=FOLDER, help="the model that an adapter was trained on")
-@click.option("--config", type=FOLDER, help="the configuration, when the checkpoint holds none")
-@click.option("--tokenizer", type=FOLDER, help="a folder whose tokenizer goes with the model")
+@click.option("--base", type=THERE, help="the model that an adapter was trained on")
+@click.option("--config", type=THERE, help="the configuration, when the checkpoint holds none")
+@click.option("--tokenizer", type=THERE, help="a folder whose tokenizer goes with the model")
 @click.option("--revision", default="", help="of a model in the hub's cache: branch, tag or commit")
 @click.option("--naming", type=click.Choice(NAMINGS), default="new", help="neox: names of tensors")
 @click.option("--layout", type=click.Choice(LAYOUTS), default="pipelined", help="neox: kind of files")
 @click.option("--neox-gqa-layout", type=click.Choice(GQA_LAYOUTS), help="neox: order of attention rows")
 @click.option("--rope-interleaved/--no-rope-interleaved", default=None, help="nanotron: order of rotary rows")
 @click.option("--masters", is_flag=True, help="read the optimizer's fp32 weights")
-@click.option("--shard-bytes", type=AT_LEAST_ONE, default=5_000_000_000, help="largest file of hf")
+@click.option("--shard-bytes", type=AT_LEAST_ONE, default=SHARD_BYTES, help="largest file of hf")
 @click.option("--threads", type=AT_LEAST_ONE, default=2, show_default=True, help="that copy")
 @click.option("--job", is_flag=True, help="let the cluster's scheduler do it")
 @click.option("--on", metavar="CLUSTER", help="of --job and -o: not this computer's")
@@ -117,9 +136,8 @@ def _place(folder: Path | None, found: Source, target: str, options: ConvertOpti
         from hpctrain_plugins.checkpoints.cli.as_job import Where, among_checkpoints
 
         return among_checkpoints(found.model.rpartition("/")[2], Where(on=on))
-    raise ConfigError.of(
-        "usage", "a new folder is needed for what is written", hint=f"-o {found.path.name}-{target}"
-    )
+    hint = f"-o {found.path.resolve().name or 'model'}-{target}"
+    raise ConfigError.of("usage", "a new folder is needed for what is written", hint=hint)
 
 
 def _carried_out(out: Out, found: Source, target: str, place: Path, options: ConvertOptions) -> int:

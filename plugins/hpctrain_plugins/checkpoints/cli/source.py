@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 import attrs
@@ -48,9 +49,14 @@ def _run(said: str, environ: Mapping[str, str]) -> RunDirectory:
     try:
         return find(said, environ)
     except ConfigError as error:
-        raise ConfigError.of(
-            "no-run", f"there is no folder and no run {said!r}", hint=error.problems[0].hint
-        ) from None
+        near = get_close_matches(said, [p.name for p in Path.cwd().iterdir() if p.is_dir()], 1)
+        hint, told = near[0] if near else error.problems[0].hint, f"there is no folder and no run {said!r}"
+        if said.count("/") == 1:
+            told += f", nor a model of that name in the hub's cache, {_cache(environ)}"
+            hint = f"hf download {said}      (where there is a network; or the path of a folder)"
+        elif hint.startswith("hpctrain submit"):
+            hint = "the path of a folder with a checkpoint"
+        raise ConfigError.of("no-run", told, hint=hint) from None
 
 
 def all_of(said: str, environ: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
@@ -85,8 +91,7 @@ def _home(run: RunDirectory) -> tuple[Path, dict[str, str]]:
 
 def _cached(name: str, revision: str, environ: Mapping[str, str]) -> Path | None:
     """The snapshot that the hub's own library left on this computer; nothing is downloaded."""
-    hub = Path(environ.get("HF_HUB_CACHE") or f"{_hub_home(environ)}/hub")
-    folder = hub / f"models--{name.replace('/', '--')}"
+    folder = _cache(environ) / f"models--{name.replace('/', '--')}"
     ref = folder / "refs" / revision
     if ".." in (*Path(name).parts, *Path(revision).parts) or not folder.is_dir():
         return None
@@ -95,6 +100,7 @@ def _cached(name: str, revision: str, environ: Mapping[str, str]) -> Path | None
     return snapshot if snapshot.is_dir() else None
 
 
-def _hub_home(environ: Mapping[str, str]) -> str:
+def _cache(environ: Mapping[str, str]) -> Path:
     cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
-    return environ.get("HF_HOME") or f"{cache}/huggingface"
+    home = environ.get("HF_HOME") or f"{cache}/huggingface"
+    return Path(environ.get("HF_HUB_CACHE") or f"{home}/hub")

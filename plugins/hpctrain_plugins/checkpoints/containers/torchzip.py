@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import attrs
 
-from hpctrain.errors import IntegrityError
+from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.containers import unpickle
 from hpctrain_plugins.checkpoints.containers.unpickle import TensorRef
 from hpctrain_plugins.checkpoints.copying import bands as b
@@ -19,6 +19,8 @@ from hpctrain_plugins.checkpoints.copying.reading import Checksum
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Origin, Tensor
 
 _LONGEST_PICKLE = 1 << 30
+_OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+"""How files began before torch 1.6: a number of their own, pickled."""
 
 
 @attrs.frozen
@@ -90,8 +92,17 @@ def open_archive(
             with zipfile.ZipFile(window) as archive:
                 return _archive(path, archive, file, offset, where, more)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, RuntimeError) as error:
+            file.seek(offset)
+            if file.read(len(_OLD)) == _OLD:
+                raise _too_old(path) from error
             said = f"{where} is no complete torch file ({error})"
             raise IntegrityError.of("checkpoint-damaged", said, where=where) from error
+
+
+def _too_old(path: Path) -> ConfigError:
+    said = f"{path} is in torch's form of before 1.6, which is not read"
+    again = f"torch.save(torch.load('{path.name}', weights_only=True), '{path.name}')      (with torch)"
+    return ConfigError.of("checkpoint-unsupported", said, where=str(path), hint=again)
 
 
 def _archive(

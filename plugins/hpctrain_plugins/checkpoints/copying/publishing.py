@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import glob
 import os
+import platform
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain.errors import ConfigError, HpctrainError, IntegrityError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_END = ".partial"
 
 
 @contextmanager
 def private_folder(out: Path) -> Iterator[Path]:
     """A folder beside `out` under a name nobody looks for; gone when the work fails."""
     check_free(out)
-    folder = out.parent / f".{out.name}.{os.urandom(4).hex()}.partial"
+    folder = out.parent / f"{_begin(out)}{os.urandom(4).hex()}{_END}"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()
-        yield folder
+        with _locked(folder):
+            yield folder
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise _refused(out, error) from error
@@ -31,16 +36,58 @@ def private_folder(out: Path) -> Iterator[Path]:
         raise
 
 
-def _refused(out: Path, error: OSError) -> ConfigError:
+def _begin(out: Path) -> str:
+    return f".{out.name}.{platform.node()}."
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Make the folder and hold its lock, which the kernel drops when this process ends, however it does."""
+    waiting = folder.with_suffix(".new")  # not swept by another before it is locked
+    waiting.mkdir()
+    with ExitStack() as held:
+        with suppress(OSError):  # a file system without locks: then nobody sweeps here
+            held.enter_context(_lock(waiting))
+        waiting.rename(folder)
+        yield
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def sweep(out: Path) -> Iterator[str]:
+    """Remove what conversions to `out` left that were killed on this host, and say so."""
+    for folder in sorted(out.parent.glob(f"{glob.escape(_begin(out))}*{_END}")):
+        if not re.fullmatch("[0-9a-f]{8}", folder.name.removeprefix(_begin(out)).removesuffix(_END)):
+            continue
+        try:
+            with _lock(folder):
+                shutil.rmtree(folder)
+            yield f"removed {folder}, which a killed conversion left"
+        except BlockingIOError:
+            yield f"{folder} is of a conversion that runs now"
+        except OSError as error:
+            yield f"{folder} was left and stays ({error.strerror}): remove it if no conversion runs"
+
+
+def _refused(out: Path, error: OSError) -> HpctrainError:
+    """The machine's fault, not the request's: the class of a file that cannot be written."""
     if error.errno in _FULL:
-        return ConfigError.of(
+        return HpctrainError.of(
             "disk-full",
             f"no room is left below {out.parent}; nothing was kept",
             where=str(out),
             hint="free some space, or give --out on another file system",
         )
     said = f"{error.filename or out.parent}: {error.strerror}; nothing was kept"
-    return ConfigError.of("file", said, where=str(out))
+    return HpctrainError.of("file", said, where=str(out))
 
 
 def check_free(out: Path) -> None:

@@ -71,7 +71,8 @@ def _carried_out(said: argparse.Namespace) -> str:
 
 
 def _told(report: Report) -> str:
-    return (
+    warned = "".join(f"warning: {said}\n" for said in report.warnings)
+    return warned + (
         f"{report.source} ({report.source_format}) -> {report.target_format}: {report.tensors} tensors, "
         f"{report.bytes_written:,} bytes, {report.exactness}, round trip exact\n{report.out}"
     )

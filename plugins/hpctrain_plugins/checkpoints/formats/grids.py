@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.formats.hf import beside, read_config
+from hpctrain_plugins.checkpoints.formats.hf import beside, config_of
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat
 
@@ -56,7 +56,7 @@ def describe(model: Model, step: Path, options: ConvertOptions) -> None:
     """Give the model what lies with its parts, or one folder above: the configuration and the tokenizer."""
     places = (step, step / ".hf_metadata", step.parent)
     home = next((p for p in places if (p / "config.json").is_file()), step)
-    model.config = read_config(options.config or home)
+    model.config = config_of(home, options)
     model.files = beside(options.tokenizer or home)
     check_embedding(model.tensors, model.config)
 

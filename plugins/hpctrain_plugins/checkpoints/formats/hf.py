@@ -7,16 +7,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hpctrain.errors import IntegrityError
+from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.containers import safetensors, torchzip
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.copying.publishing import inside
-from hpctrain_plugins.checkpoints.formats import hf_check
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, Model, Tensor
 
 HPCTRAIN_API = 1
+CHOICES = ("shard_bytes",)
 
 _STEMS = (("model.safetensors", False), ("pytorch_model.bin", True))
 
@@ -33,6 +33,12 @@ _BESIDE = (
 )
 """Files that belong to a model without being its weights."""
 
+_OWN_WORDS = (
+    *("rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor"),
+    *("dtype", "torch_dtype"),
+)
+"""Of these every format speaks itself, perhaps by another name."""
+
 _TORCH_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -43,7 +49,7 @@ def detect(path: Path) -> bool:
 
 def read(path: Path, options: ConvertOptions) -> Model:
     """The model in a folder."""
-    model = Model({}, config=read_config(options.config or path), files=beside(path))
+    model = Model({}, config=config_of(path, options), files=beside(path))
     if options.tokenizer:
         model.files.update(beside(options.tokenizer))
     for stem, pickled in _STEMS:
@@ -51,7 +57,6 @@ def read(path: Path, options: ConvertOptions) -> Model:
             _add(model, path / name, pickled)
         if model.tensors:
             _check_index(model, path / f"{stem}.index.json")
-            hf_check.check(model, path)
             return model
     raise IntegrityError.of("checkpoint-incomplete", f"{path} holds no weights", where=str(path))
 
@@ -104,6 +109,22 @@ def read_config(path: Path) -> dict[str, Any]:
     return read_json(file) if file.is_file() else {}
 
 
+def config_of(home: Path, options: ConvertOptions) -> dict[str, Any]:
+    """The configuration that the options name, or else the folder's own."""
+    found = read_config(options.config or home)
+    if options.config and not found:
+        said = f"{options.config} holds no config.json"
+        raise ConfigError.of("checkpoint-config", said, where=str(options.config), hint="--config FILE")
+    return found
+
+
+def restored(config: dict[str, Any], recorded: Any) -> dict[str, Any]:
+    """What our own record still knows of the configuration, and the format that was read has no word for."""
+    if not isinstance(recorded, dict):
+        return config
+    return {**config, **{k: v for k, v in recorded.items() if k not in config and k not in _OWN_WORDS}}
+
+
 def read_json(file: Path) -> dict[str, Any]:
     """A JSON object."""
     try:
@@ -142,6 +163,10 @@ def plan(model: Model, options: ConvertOptions) -> Layout:
         layout.texts["model.safetensors.index.json"] = _json(index)
     if model.config:
         layout.texts["config.json"] = _json(config_with_dtype(model, wanted))
+    else:
+        model.warnings.append("the checkpoint holds no configuration: these are weights alone; --config FILE")
+    if not any(name != "generation_config.json" for name in model.files):
+        model.warnings.append("no tokenizer lies with the checkpoint; --tokenizer FOLDER")
     return layout
 
 

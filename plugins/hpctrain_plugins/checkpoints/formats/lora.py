@@ -58,11 +58,8 @@ def merge(model: Model, config: dict[str, Any], base: Callable[[], Model]) -> Mo
     for module in sorted(targets):
         _add(found, module, factors, config)
     found.crcs |= model.crcs
-    found.decisions |= {
-        **model.decisions,
-        "merged_adapters": len(targets),
-        "base": "in the checkpoint" if whole else "beside it",
-    }
+    found.decisions |= {**model.decisions, "merged_adapters": len(targets)}
+    found.decisions.setdefault("base", "in the checkpoint")
     found.ignored |= {n: "the weight before it was trained in full" for n in plain if n not in own}
     found.ignored |= model.ignored
     found.step = model.step

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import ConfigError
-from hpctrain_plugins.checkpoints.formats import hf
+from hpctrain_plugins.checkpoints.formats import hf, hf_check
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
 
@@ -17,6 +17,9 @@ def find_base(folder: Path, config: dict[str, Any], options: ConvertOptions) -> 
     choices = [options.base] if options.base else [Path(named), folder / named] if named else []
     for path in choices:
         if path.is_dir() and hf.detect(path):
-            return hf.read(path, ConvertOptions(tokenizer=options.tokenizer))
+            base = hf.read(path, ConvertOptions(tokenizer=options.tokenizer))
+            hf_check.check(base, path)
+            base.decisions["base"] = str(path)
+            return base
     said = f"the base model {str(options.base or named)!r} is no folder with weights here"
     raise ConfigError.of("checkpoint-base", said, where="base", hint="--base DIR")

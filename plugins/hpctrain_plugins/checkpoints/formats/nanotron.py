@@ -12,7 +12,7 @@ from hpctrain_plugins.checkpoints import record
 from hpctrain_plugins.checkpoints.containers import safetensors
 from hpctrain_plugins.checkpoints.formats import nanotron_write
 from hpctrain_plugins.checkpoints.formats.fused import Heads, pairs_to_halves, split_qkv
-from hpctrain_plugins.checkpoints.formats.hf import beside, read_json
+from hpctrain_plugins.checkpoints.formats.hf import beside, read_json, restored
 from hpctrain_plugins.checkpoints.formats.nanotron_names import (
     EMBEDDING,
     HEAD,
@@ -30,6 +30,7 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat
 
 HPCTRAIN_API = 1
+CHOICES = ("tp", "pp", "iteration")
 
 _SAME = (
     "bos_token_id",
@@ -72,7 +73,8 @@ def read(path: Path, options: ConvertOptions) -> Model:
     decisions = record.decisions(step.parent)
     model = _model(found, config, _interleaved(config, options), decisions.get("original_vocab_size"))
     model.step = step_number(step.name)
-    model.files = beside(options.tokenizer) if options.tokenizer else {}
+    model.config = restored(model.config, decisions.get("config"))
+    model.files = beside(options.tokenizer or step.parent / "tokenizer")
     return model
 
 

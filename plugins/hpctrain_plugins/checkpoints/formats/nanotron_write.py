@@ -31,8 +31,8 @@ VERSION = "1.5"
 
 def plan(model: Model, options: ConvertOptions) -> Layout:
     """The files of all ranks with the metadata that nanotron asks for."""
-    if model.config.get("model_type") != "llama":
-        kind = model.config.get("model_type")
+    kind = need(model.config, "model_type")
+    if kind != "llama":
         raise ConfigError.of(
             "checkpoint-unsupported", f"only Llama models can be written, not {kind}", where="model_type"
         )
@@ -57,7 +57,7 @@ class _Writer:
         self._turned = bool(options.rope_interleaved)
         step = model.step if options.iteration is None else options.iteration
         self._step = step or 0
-        self._layout = Layout(decisions={"rope_interleaved": self._turned})
+        self._layout = Layout(decisions={"rope_interleaved": self._turned, "config": model.config})
         self._tied = bool(model.config.get("tie_word_embeddings", False))
         self._stages: list[int] = []
 
@@ -156,6 +156,9 @@ class _Writer:
             done += cost
             if done > total * ((stage + 1) / pp):
                 stage += 1
+        if len(set(out)) < pp:
+            said = f"{self._layers} layers leave some of {pp} pipeline stages empty"
+            raise ConfigError.of("checkpoint-ranks", said, where="pp")
         return out
 
     def _leftovers(self) -> None:

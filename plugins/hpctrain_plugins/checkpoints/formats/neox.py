@@ -9,7 +9,7 @@ from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints import record
 from hpctrain_plugins.checkpoints.formats import neox_config, neox_masters, neox_shards, neox_write
 from hpctrain_plugins.checkpoints.formats.fused import split_qkv
-from hpctrain_plugins.checkpoints.formats.hf import beside
+from hpctrain_plugins.checkpoints.formats.hf import beside, restored
 from hpctrain_plugins.checkpoints.formats.neox_names import (
     COLUMN,
     DROPPED,
@@ -30,6 +30,7 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Plus, Tensor, concat
 
 HPCTRAIN_API = 1
+CHOICES = ("tp", "iteration", "naming", "layout")
 
 
 def detect(path: Path) -> bool:
@@ -123,7 +124,12 @@ class _Reader:
         """Where rows of key and value lie cannot be seen when heads are grouped."""
         if not neox_config.heads_of(self._config).grouped:
             return "per-head"
-        layout = self._options.neox_gqa_layout or str(self._record.get("neox_gqa_layout", ""))
+        noted = str(self._record.get("neox_gqa_layout", ""))
+        layout = self._options.neox_gqa_layout or noted
+        if noted not in ("", layout):
+            said = f"these files were written with {noted}, as their {record.RECORD} says, not with {layout}"
+            hint = f"--neox-gqa-layout {noted}      (for another order convert to hf, and that to neox)"
+            raise ConfigError.of("checkpoint-choice", said, where="neox_gqa_layout", hint=hint)
         if not layout:
             raise ConfigError.of(
                 "checkpoint-choice",
@@ -234,6 +240,10 @@ class _Reader:
         if llama:
             self._model.config["mlp_bias"] = self._arch.layer_name(0, "mlp.up_proj.bias") in tensors
         self._check_shapes(sizes)
+        self._model.config = restored(self._model.config, self._record.get("config"))
+        if "eos_token_id" not in self._model.config:
+            said = "GPT-NeoX notes no eos_token_id and bos_token_id: who reads config.json takes its defaults"
+            self._model.warnings.append(said)
         self._model.decisions |= {
             "source_tp": self._shards.tp,
             "source_layout": self._shards.layout,
@@ -270,9 +280,8 @@ class _Reader:
                 raise IntegrityError.of("checkpoint-shape", said, where=name)
 
     def _tokenizer(self) -> None:
-        """The tokenizer of the run, when the option or the configuration leads to it."""
-        if self._options.tokenizer:
-            self._model.files.update(beside(self._options.tokenizer))
+        """The tokenizer of the run, when the option, our own conversion or the configuration leads to it."""
+        self._model.files.update(beside(self._options.tokenizer or self._step.parent / "tokenizer"))
         named = Path(str(self._config.get("vocab_file") or ""))
         if not self._model.files and named.suffix == ".json" and named.is_file():
             self._model.files["tokenizer.json"] = named

@@ -43,7 +43,7 @@ def need(config: dict[str, Any], key: str) -> Any:
     if config.get(key) is None:
         raise ConfigError.of(
             "checkpoint-config",
-            f"the configuration does not say {key}",
+            f"the configuration does not say {key}" if config else "the checkpoint holds no configuration",
             where=key,
             hint="--config FILE",
         )
@@ -67,6 +67,15 @@ def check_supported(config: dict[str, Any]) -> None:
         raise ConfigError.of(
             "checkpoint-unsupported", f"pos_emb {position} has no equal in Hugging Face", where="pos_emb"
         )
+
+
+def check_heads(config: dict[str, Any]) -> None:
+    """Refuse heads of a size of their own."""
+    heads, hidden = int(need(config, "num_attention_heads")), int(need(config, "hidden_size"))
+    size = config.get("head_dim") or hidden // heads
+    if size * heads != hidden:
+        said = f"GPT-NeoX has no head_dim: {heads} heads of {size} are not hidden_size {hidden}"
+        raise ConfigError.of("checkpoint-unsupported", said, where="head_dim")
 
 
 def to_hf(config: dict[str, Any], sizes: dict[str, int], biases: bool, llama: bool) -> dict[str, Any]:
@@ -184,11 +193,6 @@ def _from_llama(config: dict[str, Any], naming: str) -> dict[str, Any]:
             "checkpoint-unsupported", f"hidden_act {act} has no equal in GPT-NeoX", where="hidden_act"
         )
     heads = int(config["num_attention_heads"])
-    own = config.get("head_dim") or int(config["hidden_size"]) // heads
-    if own * heads != int(config["hidden_size"]):
-        raise ConfigError.of(
-            "checkpoint-unsupported", f"head_dim {own} has no equal in GPT-NeoX", where="head_dim"
-        )
     sliding = config.get("sliding_window") if config.get("model_type") == "mistral" else None
     return {
         "norm": "rmsnorm",

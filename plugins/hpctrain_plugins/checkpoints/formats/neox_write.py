@@ -35,7 +35,7 @@ _KINDS = {"gpt_neox": GPT_NEOX, "llama": LLAMA_LIKE, "mistral": LLAMA_LIKE}
 
 def plan(model: Model, options: ConvertOptions) -> Layout:
     """Layer files or rank files, the rank files that a resume needs, configuration and `latest`."""
-    kind = str(model.config.get("model_type"))
+    kind = str(neox_config.need(model.config, "model_type"))
     if kind not in _KINDS:
         raise ConfigError.of("checkpoint-unsupported", f"GPT-NeoX has no {kind} models", where="model_type")
     return _Writer(model, options, _KINDS[kind]).layout()
@@ -51,7 +51,9 @@ class _Writer:
         self._shards: dict[tuple[int, str], list[Tensor]] = {}
         self._decisions: dict[str, object] = {}
         self._layers = int(neox_config.need(model.config, "num_hidden_layers"))
+        self._decisions["config"] = model.config
         self._check_naming()
+        neox_config.check_heads(model.config)
 
     def _check_naming(self) -> None:
         if self._options.naming == "te" and self._arch is LLAMA_LIKE:

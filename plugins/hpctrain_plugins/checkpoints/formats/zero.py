@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpctrain.errors import ConfigError
 from hpctrain_plugins.checkpoints.formats import neox_shards, zero_files
-from hpctrain_plugins.checkpoints.formats.hf import beside, read_config, read_json
+from hpctrain_plugins.checkpoints.formats.hf import beside, config_of, read_json
 from hpctrain_plugins.checkpoints.formats.lora import ADAPTER_CONFIG, is_adapter, merge
 from hpctrain_plugins.checkpoints.formats.lora_base import find_base
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
@@ -35,7 +35,7 @@ def read(path: Path, options: ConvertOptions) -> Model:
         raise ConfigError.of("checkpoint-unsupported", said, where=str(step), hint="--from neox --masters")
     model = _weights(partitions[0])
     home = next((p for p in (path, step.parent) if (p / "config.json").is_file()), step.parent)
-    model.config = read_config(options.config or home)
+    model.config = config_of(home, options)
     model.files = beside(options.tokenizer or home)
     model.step = step_number(step.name)
     if not any(is_adapter(name) for name in model.tensors):
