@@ -43,7 +43,7 @@ def test_it_says_what_it_did_and_where_it_is_written_down(convert: Call, tmp_pat
     lines = err.splitlines()
     (head,) = [line for line in lines if line.startswith("neox (tp 2) -> hf   35,936 parameters, bf16, ")]
     assert "peak memory" in head
-    assert [line for line in lines if line.startswith("wrote 40 tensors: 40 copied")]
+    assert [line for line in lines if line.startswith("wrote 40 tensors: 40 exact")]
     assert "verified: every source tensor used once or named; round trip exact" in lines
     assert "back/conversion.json   each decision and checksum" in lines
     assert [line for line in lines if line.startswith("convert: ") and " kB" in line]

@@ -39,6 +39,7 @@ def test_each_tensor_says_how_it_is_made_and_of_which(tmp_path: Path) -> None:
         ("copied", ["model.layers.0.input_layernorm.weight"]),
         ("copied", ["model.layers.0.input_layernorm.weight"]),
     ]
+    assert rows(report, "6.norm.scale") == [("copied", ["model.norm.weight"])] * 2
     assert {row["from"][0]["file"] for row in report.mapping} == {"model.safetensors"}
     said = json.loads((tmp_path / "neox/conversion.json").read_text())
     assert [row["how"] for row in said["mapping"]] == [row["how"] for row in report.mapping]

@@ -48,6 +48,6 @@ def test_an_error_of_the_disk_fails_the_conversion(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(os, "fdatasync", broken)
     with pytest.raises(HpctrainError, match="Input/output error; nothing was kept") as caught:
         convert(source, "hf", tmp_path / "out", ConvertOptions())
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == 1
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
     convert(source, "hf", tmp_path / "out", ConvertOptions(fsync=False))

@@ -18,7 +18,7 @@ from hpctrain_plugins.checkpoints.copying.engine import Progress as Told
 from hpctrain_plugins.checkpoints.options import Report
 from hpctrain_plugins.checkpoints.record import RECORD
 
-_DONE = {"exact": "copied", "rounded": "rounded", "arithmetic": "merged"}
+_DONE = {"exact": "exact", "rounded": "rounded", "arithmetic": "merged"}
 _TYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}
 _NAMED = 3
 """Sources of a tensor that a row of the table names."""

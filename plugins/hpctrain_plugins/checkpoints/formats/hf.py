@@ -165,7 +165,7 @@ def plan(model: Model, options: ConvertOptions) -> Layout:
         layout.texts["config.json"] = _json(config_with_dtype(model, wanted))
     else:
         model.warnings.append("the checkpoint holds no configuration: these are weights alone; --config FILE")
-    if not any(name != "generation_config.json" for name in model.files):
+    if model.config and not set(model.files) - {"generation_config.json"}:
         model.warnings.append("no tokenizer lies with the checkpoint; --tokenizer FOLDER")
     return layout
 

@@ -65,8 +65,9 @@ class _Writer:
         for index in range(self._layers):
             for name, rule in self._rules():
                 self._rule(index, name, rule)
+        last = self._layers + 3
         for name, hf in self._arch.norm.items():
-            self._shards[self._layers + 3, name] = [self._take(hf)] * self._tp
+            self._shards[last, name] = [self._take(hf).named(f"{last}.{name}")] * self._tp
         if not self._model.config.get("tie_word_embeddings", False):
             self._vocabulary(self._layers + 4, "final_linear.weight", self._arch.head)
         self._leftovers()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 HPCTRAIN_API = 1
 
 FOLDER = click.Path(path_type=Path)
+THERE = click.Path(exists=True, path_type=Path)
 
 
 @click.command("publish")
@@ -37,8 +38,8 @@ FOLDER = click.Path(path_type=Path)
 @click.option(
     "--dtype", type=click.Choice(tuple(DTYPES)), default="keep", show_default=True, help="of models"
 )
-@click.option("--tokenizer", type=FOLDER, help="a folder whose tokenizer goes with the models")
-@click.option("--config", type=FOLDER, help="the configuration, when checkpoints hold none")
+@click.option("--tokenizer", type=THERE, help="a folder whose tokenizer goes with the models")
+@click.option("--config", type=THERE, help="the configuration, when checkpoints hold none")
 @click.option("--private", is_flag=True, help="make new repositories private")
 @click.option("--remove", is_flag=True, help="remove a conversion once it is published")
 @click.option("--job", is_flag=True, help="let the cluster's scheduler convert, and upload behind it")

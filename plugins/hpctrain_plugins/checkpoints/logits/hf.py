@@ -17,7 +17,7 @@ _LLAMAS = ("llama", "mistral", "qwen2")
 
 def check(config: dict[str, Any]) -> None:
     """Refuse what the flow below does not compute."""
-    kind = config.get("model_type")
+    kind = need(config, "model_type")
     if kind != "gpt_neox" and kind not in _LLAMAS:
         raise ConfigError.of(
             "checkpoint-unsupported",
