@@ -22,14 +22,12 @@ def as_array(data: memoryview, dtype: str) -> Array:
     return np.frombuffer(data, _PLAIN[dtype])
 
 
-def cast(data: memoryview, source: str, target: str, out: memoryview, name: str) -> memoryview:
+def cast(data: memoryview, source: str, target: str, out: memoryview, name: str) -> None:
     """Write `data` as `target` into `out`; refuse a finite value that becomes infinite."""
-    have = as_array(data, source)
-    into = as_array(out, target)[: have.size]
+    have, into = as_array(data, source), as_array(out, target)
     for at in range(0, have.size, BLOCK):
         block = to_float32(have[at : at + BLOCK], source)
         store(block, target, into[at : at + BLOCK], name)
-    return out[: into.nbytes]
 
 
 def to_float32(block: Array, source: str) -> Array:

@@ -16,8 +16,11 @@ from hpctrain_plugins.checkpoints.copying.bands import Band, Bands, Strip
 from hpctrain_plugins.checkpoints.copying.casts import Array
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
 
-CHUNK = 1 << 20
-"""Bytes of the source per step, which stay in a second-level cache; a thread holds five times that."""
+CHUNK = 2 << 20
+"""Bytes of the source per step, and at most of what is made of them; a thread holds four times that.
+
+Half of it fits smaller caches, and costs more all the same: threads hand files and Python over to each other
+at every step, and the columns of each rank get so short that their checksums take longer."""
 
 _WIDE = 1 << 14
 """A row that is worth a read of its own when what lies between is not wanted."""
