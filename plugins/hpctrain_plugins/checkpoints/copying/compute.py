@@ -10,7 +10,7 @@ import numpy as np
 
 from hpctrain_plugins.checkpoints.copying import bands as b
 from hpctrain_plugins.checkpoints.copying.casts import BLOCK, Array, as_array, cast, store, to_float32
-from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader, room_in
 from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, LowRank, Plus, Tensor
 
 
@@ -85,11 +85,6 @@ def load(tensor: Tensor, reader: Reader) -> Array:
     return to_float32(as_array(data, tensor.dtype), tensor.dtype).reshape(tensor.shape)
 
 
-def _room(held: memoryview, size: int) -> memoryview:
-    """`size` bytes of a buffer, or of a new one for a row that is longer."""
-    return held[:size] if size <= len(held) else memoryview(bytearray(size))
-
-
 class Producer:
     """Makes the target bytes of chunks for one thread, in its own buffers."""
 
@@ -101,12 +96,12 @@ class Producer:
 
     def produce(self, chunk: Chunk) -> tuple[memoryview, int | None]:
         """The bytes to write, valid until the next call, and their CRC32 if it is known."""
-        data = _room(self._raw, chunk.size)
+        data = room_in(self._raw, chunk.size)
         crc = self._reader.fill(chunk.bands, data)
         tensor = chunk.tensor
         if tensor.add is None and tensor.dtype == chunk.dtype:
             return data, crc
-        out = _room(self._out, chunk.size // tensor.itemsize * _size(chunk.dtype))
+        out = room_in(self._out, chunk.size // tensor.itemsize * _size(chunk.dtype))
         if tensor.add is not None:
             self._added(chunk, data, out)
         else:

@@ -124,7 +124,8 @@ class Copy:
     def _task(self, group: Group, chunk: Chunk) -> Task:
         def do(worker: Worker) -> None:
             data, crc = worker.producer.produce(chunk)
-            for place, start, piece in group.pieces(data, chunk.target_start):
+            scratch = worker.reader.scratch
+            for place, start, piece in group.pieces(data, chunk.target_start, scratch):
                 known = crc if piece is data else None
                 self._put(worker, place, start, piece, checksum(piece) if known is None else known)
 
