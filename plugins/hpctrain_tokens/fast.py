@@ -27,7 +27,7 @@ NAME = f"gigatoken {VERSION}"
 REFERENCE = "tokenizers 0.23.3"
 """Whose splits were compared on every character; with another one each young character is asked for."""
 
-SAMPLES, LETTERS = 8, 250
+SAMPLES, LETTERS = 8, 125
 """So many documents of a shard are compared, and so much of each."""
 
 PROBES = ("", "a", "Hello  wörld\n\n1234 日本語 🙂", " \t x")

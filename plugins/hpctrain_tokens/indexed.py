@@ -33,13 +33,14 @@ def write_index(file: Sink, lengths: Lengths, code: str) -> None:
     sequences = sum(map(bool, lengths()))
     width = widths.size(code)
     file.write(HEADER.pack(MAGIC, VERSION, widths.CODES[code], sequences, documents + 1))
-    _table(file, "i", filter(None, lengths()))
-    offsets = accumulate((width * n for n in lengths() if n), initial=0)
-    _table(file, "q", islice(offsets, sequences))
-    _table(file, "q", accumulate(map(bool, lengths()), initial=0))
+    table(file, "i", filter(None, lengths()))
+    offsets = accumulate(map(width.__mul__, filter(None, lengths())), initial=0)
+    table(file, "q", islice(offsets, sequences))
+    table(file, "q", accumulate(map(bool, lengths()), initial=0))
 
 
-def _table(file: Sink, code: str, values: Iterator[int]) -> None:
+def table(file: Sink, code: str, values: Iterator[int]) -> None:
+    """Write numbers, some at a time."""
     while part := array(code, islice(values, CHUNK)):
         file.write(widths.little(part))
 

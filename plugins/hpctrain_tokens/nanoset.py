@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from itertools import accumulate
 
-from hpctrain_tokens import widths
-from hpctrain_tokens.indexed import CHUNK
+from hpctrain_tokens import indexed
 from hpctrain_tokens.safely import Sink
 
 SUFFIXES = ("", "k", "M", "G", "T", "P", "E")
@@ -15,13 +13,7 @@ SUFFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 def write_index(file: Sink, lengths: Iterator[int]) -> None:
     """Where each document ends, counted in tokens; there is no leading zero."""
-    part = array("Q")
-    for end in accumulate(lengths):
-        part.append(end)
-        if len(part) == CHUNK:
-            file.write(widths.little(part))
-            part = array("Q")
-    file.write(widths.little(part))
+    indexed.table(file, "Q", accumulate(lengths))
 
 
 def metadata(tokenizer: str, width: int, tokens: int) -> bytes:
