@@ -50,6 +50,8 @@ class Indexed:
 
     def __init__(self, prefix: Path) -> None:
         self.bin, self.idx = (prefix.with_name(prefix.name + end) for end in (".bin", ".idx"))
+        if not self.bin.is_file():
+            raise DataError.of("data-index", f"{self.idx.name} has no .bin beside it", file=str(self.bin))
         index = self.idx.read_bytes()
         try:
             magic, version, number, sequences, ends = HEADER.unpack_from(index)

@@ -69,7 +69,7 @@ def test_check_of_token_files(prefix: Path, tokenizer: Path, capsys: pytest.Capt
     with Path(f"{prefix}.bin").open("r+b") as file:
         file.write(b"\x01\x00")
     assert main(["check", str(prefix)]) == BAD_CONFIG
-    assert "not what the manifest says" in capsys.readouterr().err
+    assert "not what its manifest says" in capsys.readouterr().err
 
 
 def sets(folder: Path, *names: str) -> list[str]:

@@ -7,7 +7,7 @@ import time
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError, StepFailed
+from hpctrain.errors import ConfigError, HpctrainError, IntegrityError, NotReachable, StepFailed
 from hpctrain.ui.progress import Line, Progress
 from hpctrain_plugins.data import named
 from hpctrain_plugins.data.problems import problems
@@ -16,6 +16,11 @@ from hpctrain_tokens.commands.parser import parser
 from hpctrain_tokens.faults import GOES_ON, DataError
 
 HPCTRAIN_API = 1
+KINDS: dict[str, type[HpctrainError]] = {
+    "data-hub": NotReachable,
+    **dict.fromkeys(("data-content", "data-index", "data-truncated", "data-unreadable"), IntegrityError),
+}
+"""What is neither a wrong row nor a wrong option."""
 
 
 @click.command(
@@ -32,11 +37,15 @@ def command(out: Out, words: tuple[str, ...]) -> int:
     """
     try:
         args = parser("hpctrain data").parse_args(words or ("--help",))
+        args.ascii = out.term.ascii
         named.put(args, out)
         with _Telling(out) as tell:
             answer = args.run(args, tell)
     except DataError as error:
-        raise ConfigError(*problems(error.faults, error.more)) from error
+        kind = KINDS.get(error.faults[0].code, ConfigError)
+        failed = kind(*problems(error.faults, error.more))
+        failed.closing = "nothing was made"
+        raise failed from error
     except OSError as error:
         raise StepFailed.of(
             "data-disk", f"{error.filename or 'a file'}: {error.strerror}", hint=GOES_ON
