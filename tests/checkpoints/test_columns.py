@@ -13,11 +13,11 @@ import pytest
 from hpctrain.errors import IntegrityError
 from hpctrain_plugins.checkpoints.copying.columns import groups
 from hpctrain_plugins.checkpoints.copying.engine import Copy, run
-from hpctrain_plugins.checkpoints.copying.reading import Checksum, Ledger
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Checksum, Ledger
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import Tensor, whole
 
-ROWS, COLUMNS, RANKS = 1000, 1036, 4  # 1.9 MiB of bf16: several chunks, rows that divide none of them
+ROWS, COLUMNS, RANKS = 2000, 1036, 4  # 3.9 MiB of bf16: several chunks, rows that divide none of them
 START = 64
 
 
@@ -101,5 +101,5 @@ def test_what_lies_apart_is_read_apart(source: Path) -> None:
     assert grouped(first, first, second) == [1, 2]
     assert grouped(first.part(0, 0, 10), second.part(0, 10, 20)) == [1, 1]
     assert grouped(tensor, first) == [1, 1]
-    wide = whole("w", "F32", (2, 1 << 19), source, START)
+    wide = whole("w", "F32", (2, CHUNK // 2), source, START)
     assert grouped(*wide.chunk(1, 2)) == [1, 1]

@@ -104,14 +104,13 @@ def _write(
         run(compare(replicas), ledger, options.threads)
         run(copy.tasks(), ledger, options.threads)
     checked = ledger.check()
-    copy.seal()
+    crcs = copy.seal()
     for name, path in layout.copies.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)
     for name, text in layout.texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text)
-    crcs = [copy.crcs(i) for i in range(len(layout.files))]
     done = attrs.evolve(
         report,
         bytes_checked=checked,

@@ -12,7 +12,7 @@ import numpy as np
 
 from hpctrain_plugins.checkpoints.copying.bands import Band, Strip, join
 from hpctrain_plugins.checkpoints.copying.compute import Chunk, chunks
-from hpctrain_plugins.checkpoints.copying.reading import CHUNK
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, room_in
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor
 
@@ -38,8 +38,13 @@ class Group:
         """What is read at once; whole rows where they are cut."""
         return chunks(self.tensor, self.dtype, rows=len(self.places) > 1)
 
-    def pieces(self, data: memoryview, start: int) -> Iterator[tuple[Place, int, memoryview]]:
-        """The bytes of each part in `data`, and where they go in the part; `data` belongs at byte `start`."""
+    def pieces(
+        self, data: memoryview, start: int, scratch: memoryview
+    ) -> Iterator[tuple[Place, int, memoryview]]:
+        """The bytes of each part in `data`, and where they go in the part; `data` belongs at byte `start`.
+
+        Columns lie in `scratch`, each until the next one is asked for.
+        """
         if len(self.places) == 1:
             yield self.places[0], start, data
             return
@@ -48,7 +53,9 @@ class Group:
         row, left = start // grid.shape[1], 0
         for place in self.places:
             width = place.part.size // rows
-            yield place, row * width, memoryview(grid[:, left : left + width].tobytes())
+            piece = room_in(scratch, len(grid) * width)
+            np.frombuffer(piece, np.uint8).reshape(-1, width)[...] = grid[:, left : left + width]
+            yield place, row * width, piece
             left += width
 
 

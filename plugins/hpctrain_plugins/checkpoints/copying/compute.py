@@ -10,7 +10,7 @@ import numpy as np
 
 from hpctrain_plugins.checkpoints.copying import bands as b
 from hpctrain_plugins.checkpoints.copying.casts import BLOCK, Array, as_array, cast, store, to_float32
-from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader, room_in
 from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, LowRank, Plus, Tensor
 
 
@@ -36,9 +36,9 @@ class Chunk:
 
 def chunks(tensor: Tensor, dtype: str, *, rows: bool = False) -> list[Chunk]:
     """The tensor in pieces that fit the buffers; in whole `rows`, as computed ones always are."""
-    size = CHUNK
+    size = CHUNK * tensor.itemsize // max(tensor.itemsize, _size(dtype))
     if rows or isinstance(tensor.add, LowRank):
-        size = max(1, CHUNK // tensor.row_bytes) * tensor.row_bytes
+        size = max(1, size // tensor.row_bytes) * tensor.row_bytes
     out, start = [], 0
     for piece in b.split(tensor.bands, size):
         out.append(Chunk(tensor, dtype, start, piece))
@@ -92,33 +92,31 @@ class Producer:
         self._reader = reader
         self._factors = factors
         self._raw = memoryview(bytearray(CHUNK))
-        self._out = memoryview(bytearray(2 * CHUNK))
+        self._out = memoryview(bytearray(CHUNK))
 
     def produce(self, chunk: Chunk) -> tuple[memoryview, int | None]:
         """The bytes to write, valid until the next call, and their CRC32 if it is known."""
-        raw = self._raw if chunk.size <= CHUNK else memoryview(bytearray(chunk.size))
-        data = raw[: chunk.size]
+        data = room_in(self._raw, chunk.size)
         crc = self._reader.fill(chunk.bands, data)
         tensor = chunk.tensor
-        if tensor.add is not None:
-            return self._added(chunk, data), None
-        if tensor.dtype == chunk.dtype:
+        if tensor.add is None and tensor.dtype == chunk.dtype:
             return data, crc
-        return cast(data, tensor.dtype, chunk.dtype, self._out, tensor.name), None
+        out = room_in(self._out, chunk.size // tensor.itemsize * _size(chunk.dtype))
+        if tensor.add is not None:
+            self._added(chunk, data, out)
+        else:
+            cast(data, tensor.dtype, chunk.dtype, out, tensor.name)
+        return out, None
 
-    def _added(self, chunk: Chunk, data: memoryview) -> memoryview:
+    def _added(self, chunk: Chunk, data: memoryview, out: memoryview) -> None:
         tensor = chunk.tensor
-        have = as_array(data, tensor.dtype)
-        need = have.size * _size(chunk.dtype)
-        out = self._out if need <= len(self._out) else memoryview(bytearray(need))
-        into = as_array(out[:need], chunk.dtype)
+        have, into = as_array(data, tensor.dtype), as_array(out, chunk.dtype)
         if isinstance(tensor.add, Plus):
             store(
                 self._plus(chunk, to_float32(have, tensor.dtype), tensor.add), chunk.dtype, into, tensor.name
             )
         elif isinstance(tensor.add, LowRank):
             self._low_rank(chunk, have, tensor.add, into)
-        return out[:need]
 
     def _plus(self, chunk: Chunk, values: Array, add: Plus) -> Array:
         total = values

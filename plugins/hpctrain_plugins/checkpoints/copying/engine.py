@@ -124,7 +124,8 @@ class Copy:
     def _task(self, group: Group, chunk: Chunk) -> Task:
         def do(worker: Worker) -> None:
             data, crc = worker.producer.produce(chunk)
-            for place, start, piece in group.pieces(data, chunk.target_start):
+            scratch = worker.reader.scratch
+            for place, start, piece in group.pieces(data, chunk.target_start, scratch):
                 known = crc if piece is data else None
                 self._put(worker, place, start, piece, checksum(piece) if known is None else known)
 
@@ -152,13 +153,15 @@ class Copy:
             crc = combine(crc, piece, size)
         return crc
 
-    def seal(self) -> None:
-        """Write what depends on checksums, and the fixed text."""
-        for f, file in enumerate(self._files):
-            texts = [*file.texts, *(file.seal(self.crcs(f)) if file.seal else ())]
-            with self._paths[f].open("r+b") as out:
+    def seal(self) -> list[list[int]]:
+        """Write the fixed text and what depends on checksums; those of each part of each file."""
+        crcs = [self.crcs(f) for f in range(len(self._files))]
+        for file, path, known in zip(self._files, self._paths, crcs, strict=True):
+            texts = [*file.texts, *(file.seal(known) if file.seal else ())]
+            with path.open("r+b") as out:
                 for offset, text in texts:
                     _write(out.fileno(), offset, memoryview(text))
+        return crcs
 
 
 def compare(pairs: Sequence[Pair]) -> Iterator[Task]:

@@ -16,8 +16,11 @@ from hpctrain_plugins.checkpoints.copying.bands import Band, Bands, Strip
 from hpctrain_plugins.checkpoints.copying.casts import Array
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
 
-CHUNK = 1 << 20
-"""Bytes of the source per step, which stay in a second-level cache; a thread holds five times that."""
+CHUNK = 2 << 20
+"""Bytes of the source per step, and at most of what is made of them; a thread holds four times that.
+
+Half of it fits smaller caches, and costs more all the same: threads hand files and Python over to each other
+at every step, and the columns of each rank get so short that their checksums take longer."""
 
 _WIDE = 1 << 14
 """A row that is worth a read of its own when what lies between is not wanted."""
@@ -117,13 +120,19 @@ def _reread(path: Path, entry: Checksum) -> int:
     return crc
 
 
+def room_in(held: memoryview, size: int) -> memoryview:
+    """`size` bytes of a buffer, or of a new one for a row that is longer."""
+    return held[:size] if size <= len(held) else memoryview(bytearray(size))
+
+
 class Reader:
     """Fills buffers for one thread."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._files = OpenFiles(os.O_RDONLY | os.O_CLOEXEC)
         self._ledger = ledger
-        self._scratch = memoryview(bytearray(CHUNK))
+        self.scratch = memoryview(bytearray(CHUNK))
+        """Room that anybody may use until something is read again."""
 
     def close(self) -> None:
         """Close every file."""
@@ -179,7 +188,7 @@ class Reader:
     def _columns(self, strip: Strip, into: Array) -> None:
         """Rows that lie apart: one read over all of them, then a copy of the columns."""
         rows = into.shape[0]
-        seen = self._scratch[: (rows - 1) * strip.stride + strip.width]
+        seen = self.scratch[: (rows - 1) * strip.stride + strip.width]
         self._read(strip.file, strip.offset, seen)
         shape, steps = (rows, strip.width), (strip.stride, 1)
         grid = np.frombuffer(seen, np.uint8)
