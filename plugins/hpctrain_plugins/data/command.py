@@ -8,6 +8,7 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, HpctrainError, IntegrityError, NotReachable, StepFailed
+from hpctrain.render.shell import quoted
 from hpctrain.ui.progress import Line, Progress
 from hpctrain_plugins.data import named
 from hpctrain_plugins.data.problems import problems
@@ -50,6 +51,9 @@ def command(out: Out, words: tuple[str, ...]) -> int:
         raise StepFailed.of(
             "data-disk", f"{error.filename or 'a file'}: {error.strerror}", hint=GOES_ON
         ) from error
+    except KeyboardInterrupt:
+        again = " ".join(map(quoted, ("hpctrain", "data", *words)))
+        raise KeyboardInterrupt(again) from None
     if answer.faults:
         return out.problems(ConfigError(*problems(answer.faults)), closing=answer.lines[-1])
     if out.flags.json:
