@@ -48,5 +48,6 @@ def folder(name: str, revision: str = "", kind: str = "dataset", files: tuple[st
     argv = [name, "--kind", kind, "--revision", revision or "main", *(f"--include={p}" for p in files)]
     if hub.main([*argv, "--into", str(target), "--partial", str(partial), f"--tries={TRIES}"]) != 0:
         said = f"{name} could not be fetched; the reason stands above"
-        raise DataError.of("data-hub", said, file=name, hint="fetch it where there is a network: hf download")
+        fetch = f"hf download {name} --repo-type {kind}"
+        raise DataError.of("data-hub", said, file=name, hint=f"{fetch}, where there is a network")
     return target

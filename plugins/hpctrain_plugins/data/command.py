@@ -85,6 +85,6 @@ class _Telling:
         said = f"{amount(tokens)} tokens   {amount(rate)} tokens/s"
         self._line.update(done=read, total=total, note=said)
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._line is not None:
-            self._line.end("FAIL" if kind else "ok")
+            self._line.end("ok" if kind is None else "stopped" if kind is KeyboardInterrupt else "FAIL")

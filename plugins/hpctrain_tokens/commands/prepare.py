@@ -188,9 +188,9 @@ def _notes(made: dict[str, Any]) -> list[str]:
     rows, notes = made["rows"], []
     if rows["bad"]:
         first = made["bad"][0]
-        notes.append(
-            f"skipped {plural(rows['bad'], 'row')}, first {first['file']}:{first['line']} {first['message']}"
-        )
+        where = f"{first['file']}:{first['line']}"
+        more = "; all of them in the manifest" if rows["bad"] > 1 else ""
+        notes.append(f"skipped {plural(rows['bad'], 'row')}, first {where} {first['message']}{more}")
     if rows["empty"]:
         notes.append(f"{plural(rows['empty'], 'row')} without text")
     if rows["ends_inside"] and made["options"]["special"] == "keep":
