@@ -157,6 +157,7 @@ class Encoder:
             message=f"the text holds {token}, which would end the document there",
             line=number,
             where=self.work.fields.key,
+            letters=token,
             hint="--special text reads it as letters, --special keep as the token",
         )
 

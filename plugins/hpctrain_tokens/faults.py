@@ -27,6 +27,8 @@ class Fault:
     end: int | None = None
     where: str = ""
     hint: str = ""
+    letters: str = ""
+    """What of the line is wrong, where its column is not known."""
 
     def at(self, file: str, line: int) -> Fault:
         """The same fault, placed."""

@@ -145,3 +145,13 @@ def test_what_is_alike_is_told_three_times(tmp_path: Path, tokenizer: Path) -> N
     assert [p.code for p in done.exception.problems] == ["row-key"] * 3 + ["not-text"]
     assert done.exception.problems[-1].notes == ("and 47 more",)
     assert done.exception.closing == "nothing was made"
+
+
+def test_an_end_inside_a_row_is_pointed_at(tmp_path: Path, tokenizer: Path) -> None:
+    path = reference.jsonl(tmp_path / "a.jsonl", [{"text": f"{'word ' * 90}a<|endoftext|>b"}])
+    done = data("prepare", str(path), "--output-prefix", str(tmp_path / "x"), "--tokenizer", str(tokenizer))
+    assert isinstance(done.exception, ConfigError)
+    span = done.exception.problems[0].span
+    assert span is not None
+    assert span.end is not None
+    assert span.text[span.column - 1 : span.end - 1] == "<|endoftext|>"
