@@ -27,7 +27,7 @@ NEOX = 1.4
 VOCABULARY = 50_257
 SEED = 7
 MOST = 400_000
-RUNS = 5
+RUNS = 9
 """Taking turns, so that a neighbour on the machine meets all of them; the least is told, which the
 neighbour disturbed least."""
 
@@ -107,7 +107,7 @@ class Cost:
 
 def child(argv: list[str]) -> Cost:
     """What one program costs."""
-    env = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
+    env = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OPENBLAS_NUM_THREADS": "1"}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # imports would be compiled in each run
     measure = (
         "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=2)\n"
@@ -134,66 +134,54 @@ def bare(path: Path, code: str) -> list[str]:
     return [sys.executable, "-c", code, str(path), str(folder / "tokenizer.json"), str(folder / "bare.bin")]
 
 
-def measured(path: Path, runs: int, **programs: list[str]) -> dict[str, Cost]:
+def measured(folder: Path, runs: int, **programs: list[str]) -> dict[str, Cost]:
     """The least of programs that take turns."""
     found: dict[str, list[Cost]] = {name: [] for name in programs}
     for _ in range(runs):
         for name, argv in programs.items():
             found[name].append(child(argv))
-            for made in (*path.parent.glob("fast-*"), *path.parent.glob("reference-*")):
+            for made in (*folder.glob("fast-*"), *folder.glob("reference-*")):
                 made.unlink()
     return {n: Cost(min(c.cpu for c in cs), max(c.memory for c in cs)) for n, cs in found.items()}
 
 
 def table(path: Path) -> list[str]:
     """Each gate with what was measured."""
-    size = path.stat().st_size / 1e6
-    one = path.with_name("one.jsonl")
+    one, part = path.with_name("one.jsonl"), path.with_name("part.jsonl")
     one.write_text('{"text": "a"}\n')
-    start = measured(
-        one, RUNS, fast=ours(one, "fast"), reference=ours(one, "reference"), bare=bare(one, FILES),
-        slow=bare(one, REFERENCE),
-    )  # fmt: skip
-    whole = measured(
-        path, RUNS, fast=ours(path, "fast"), two=ours(path, "fast", 2), files=bare(path, FILES),
-        loop=bare(path, LOOP),
-    )  # fmt: skip
-    part = path.with_name("part.jsonl")
     with path.open("rb") as rows:
         part.write_bytes(b"".join(rows.readlines(PART)))
-    slow = measured(part, RUNS, reference=ours(part, "reference"), bare=bare(part, REFERENCE))
-    net = whole["fast"].cpu - start["fast"].cpu
-    own = slow["reference"].cpu - start["reference"].cpu
-    cells = (
-        ("fast engine, start-up included, MB per CPU second", f"{size / whole['fast'].cpu:.1f}", ""),
-        ("the same, beside GPT-NeoX", f"{size / whole['fast'].cpu / NEOX:.1f} x", "20 x"),
-        (
-            "fast engine's throughput, of gigatoken in a plain loop over the rows",
-            f"{(whole['loop'].cpu - start['bare'].cpu) / net:.0%}",
-            "85 %",
-        ),
-        (
-            "the same, of gigatoken's own reader of files",
-            f"{(whole['files'].cpu - start['bare'].cpu) / net:.0%}",
-            "",
-        ),
-        ("start-up, CPU seconds", f"{start['fast'].cpu:.2f}", ""),
-        ("start-up of gigatoken alone", f"{start['bare'].cpu:.2f}", ""),
-        ("CPU of two workers, of one", f"{whole['two'].cpu / whole['fast'].cpu:.2f} x", "1.15 x"),
-        ("memory of a worker, fast engine", f"{whole['fast'].memory:.0f} MB", "300 MB"),
-        (
-            "reference engine's throughput, of `encode_batch_fast`",
-            f"{(slow['bare'].cpu - start['slow'].cpu) / own:.0%}",
-            "75 %",
-        ),
-        (
-            "reference engine, MB per CPU second",
-            f"{part.stat().st_size / 1e6 / slow['reference'].cpu:.2f}",
-            "",
-        ),
-        ("memory of a worker, reference engine", f"{slow['reference'].memory:.0f} MB", ""),
-    )
+    found = measured(
+        path.parent, RUNS, fast=ours(path, "fast"), fast_one=ours(one, "fast"), two=ours(path, "fast", 2),
+        loop=bare(path, LOOP), loop_one=bare(one, LOOP), files=bare(path, FILES), files_one=bare(one, FILES),
+        slow=ours(part, "reference"), slow_one=ours(one, "reference"),
+        bare=bare(part, REFERENCE), bare_one=bare(one, REFERENCE),
+    )  # fmt: skip
+    cells = cells_of(found, path.stat().st_size / 1e6, part.stat().st_size / 1e6)
     return [f"| {' | '.join(row)} |" for row in cells]
+
+
+def cells_of(found: dict[str, Cost], size: float, part: float) -> Iterator[tuple[str, str, str]]:
+    """Rows of the table, for a corpus of so many MB and its first part."""
+
+    def net(name: str) -> float:
+        """CPU seconds without those of starting."""
+        return found[name].cpu - found[f"{name}_one"].cpu
+
+    fast, slow = found["fast"], found["slow"]
+    yield "fast engine, start-up included, MB per CPU second", f"{size / fast.cpu:.1f}", ""
+    yield "the same, beside GPT-NeoX", f"{size / fast.cpu / NEOX:.1f} x", "20 x"
+    ratio = f"{net('loop') / net('fast'):.0%}"
+    yield "fast engine's throughput, of gigatoken in a plain loop over the rows", ratio, "85 %"
+    yield "the same, of gigatoken's own reader of files", f"{net('files') / net('fast'):.0%}", ""
+    yield "start-up, CPU seconds", f"{found['fast_one'].cpu:.2f}", ""
+    yield "start-up of gigatoken alone", f"{found['loop_one'].cpu:.2f}", ""
+    yield "CPU of two workers, of one", f"{found['two'].cpu / fast.cpu:.2f} x", "1.15 x"
+    yield "memory of a worker, fast engine", f"{fast.memory:.0f} MB", "300 MB"
+    ratio = f"{net('bare') / net('slow'):.0%}"
+    yield "reference engine's throughput, of `encode_batch_fast`", ratio, "75 %"
+    yield "reference engine, MB per CPU second", f"{part / slow.cpu:.2f}", ""
+    yield "memory of a worker, reference engine", f"{slow.memory:.0f} MB", ""
 
 
 HEAD = """\
@@ -203,7 +191,7 @@ HEAD = """\
 from Python's sources and documentation, vocabulary {vocabulary}. CPU time (user and system, with children):
 the least of {runs} runs that take turns; the reference engine reads the first {part} MB. GPT-NeoX is taken at
 its published {neox} MB per CPU second.
-About a tenth of the fast engine's own time is SHA-256 of what is read and written, which the plain loop
+A tenth of the fast engine's own time is SHA-256 of what is read and written, which the plain loop
 does not have: by it files are known again.
 
 | what | measured | gate |

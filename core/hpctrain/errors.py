@@ -52,6 +52,8 @@ class HpctrainError(Exception):
     """Base of all errors that we foresee; carries every problem found, not only the first."""
 
     exit_code = 1
+    closing = "nothing was built or submitted"
+    """What stands below several problems."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(p.message for p in problems))

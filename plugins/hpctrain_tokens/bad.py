@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hpctrain_tokens.faults import SHOWN, DataError, Fault
+from hpctrain_tokens.faults import SHOWN, DataError, Fault, some
 from hpctrain_tokens.shard import Shard
 from hpctrain_tokens.sources import Source
 
@@ -44,10 +44,10 @@ class Ledger:
 
     def judge(self) -> None:
         if self.bad and self.on_bad == "error":
-            shown = [replace(fault, hint=fault.hint or REPAIR) for fault in self.faults[:SHOWN]]
+            shown = [replace(fault, hint=fault.hint or REPAIR) for fault in some(self.faults)]
             raise DataError(shown, more=self.bad - len(shown))
         if self.bad > self.most:
-            last = self.faults[: SHOWN - 1]
+            last = some(self.faults, SHOWN - 1)
             cap = Fault(
                 code="too-many-bad",
                 message=f"{self.bad} rows are bad, {self.most} may be left out",
@@ -60,5 +60,5 @@ class Ledger:
         rows = sum(self.rows.values())
         said = f"none of the {rows} rows is a document" if rows else "there are no rows"
         return DataError(
-            [*self.faults[: SHOWN - 1], Fault(code="no-rows", message=said, file=name, hint=SOME)]
+            [*some(self.faults, SHOWN - 1), Fault(code="no-rows", message=said, file=name, hint=SOME)]
         )

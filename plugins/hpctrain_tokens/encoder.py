@@ -23,6 +23,8 @@ from hpctrain_tokens.tokenizer import Tokenizer
 BATCH = (256, 1 << 20)
 """A batch is at most so many rows or so much text: the reference needs many times its size."""
 
+TURNS = "conversations with labels are made turn by turn, by the reference"
+
 Blocks = dict[str, Block]
 
 
@@ -36,7 +38,7 @@ class Encoder:
         self.empty = self.ends_inside = self.learnt = 0
         self.fast, self.why_not = (None, "")
         if work.options.engine == "fast":
-            self.fast, self.why_not = Fast.of(self.tokenizer)
+            self.fast, self.why_not = (None, TURNS) if work.labelled else Fast.of(self.tokenizer)
         self._now: Fast | None = None
         chat = work.fields.kind in ("messages", "pair")
         self._labeller = Labeller(work, self.tokenizer) if work.labelled else None
@@ -59,7 +61,7 @@ class Encoder:
     def begin(self, *, fast: bool) -> None:
         """Forget what was counted; a new shard begins."""
         self.faults, self.empty, self.ends_inside, self.learnt = [], 0, 0, 0
-        self._now = self.fast if fast and self._labeller is None else None
+        self._now = self.fast if fast else None
         if self._now is not None:
             self._now.samples = self._now.others = 0
 
@@ -155,6 +157,7 @@ class Encoder:
             message=f"the text holds {token}, which would end the document there",
             line=number,
             where=self.work.fields.key,
+            letters=token,
             hint="--special text reads it as letters, --special keep as the token",
         )
 

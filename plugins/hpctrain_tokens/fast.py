@@ -27,12 +27,15 @@ NAME = f"gigatoken {VERSION}"
 REFERENCE = "tokenizers 0.23.3"
 """Whose splits were compared on every character; with another one each young character is asked for."""
 
-SAMPLES, LETTERS = 8, 250
+SAMPLES, LETTERS = 8, 125
 """So many documents of a shard are compared, and so much of each."""
 
 PROBES = ("", "a", "Hello  wörld\n\n1234 日本語 🙂", " \t x")
 RENEW = 96 << 20
 """The engine remembers every word. One that has grown by so many bytes makes room for a new one."""
+
+REASON = 100
+"""Letters of what it says itself when it refuses a tokenizer."""
 
 STATM = Path("/proc/self/statm")
 
@@ -80,7 +83,8 @@ class Fast:
             if not fast._same(list(PROBES)):
                 return None, "its numbers are others"
         except Exception as error:  # a tokenizer of a kind that it does not know
-            return None, f"it cannot read this tokenizer: {type(error).__name__}"
+            said = str(error).partition("\n")[0][:REASON]
+            return None, f"it cannot read this tokenizer: {type(error).__name__}: {said}"
         return fast, ""
 
     def block(self, texts: Sequence[str], rule: Rule) -> Block:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
-SHOWN = 20
-"""So many faults are told one by one; the rest is a number."""
+SHOWN, ALIKE = 20, 3
+"""So many faults are told one by one, and so many of one kind; the rest is a number."""
 
 GOES_ON = "with room or another place for it, the same command goes on where it stopped"
 """The help of whatever the disk refuses."""
@@ -25,6 +27,8 @@ class Fault:
     end: int | None = None
     where: str = ""
     hint: str = ""
+    letters: str = ""
+    """What of the line is wrong, where its column is not known."""
 
     def at(self, file: str, line: int) -> Fault:
         """The same fault, placed."""
@@ -44,6 +48,18 @@ class Fault:
         if self.hint:
             lines.append(f"help: {self.hint}")
         return "\n".join(lines)
+
+
+def some(faults: Iterable[Fault], most: int = SHOWN) -> list[Fault]:
+    """The first ones, and not twenty times the same: of each kind a few."""
+    kinds: Counter[tuple[str, str]] = Counter()
+
+    def new(fault: Fault) -> bool:
+        kind = fault.code, fault.where
+        kinds[kind] += 1
+        return kinds[kind] <= ALIKE
+
+    return list(islice(filter(new, faults), most))
 
 
 class DataError(Exception):

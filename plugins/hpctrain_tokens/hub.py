@@ -8,6 +8,9 @@ from pathlib import Path
 
 from hpctrain_tokens.faults import DataError
 
+TRIES = 3
+"""A person waits for it: a hub that does not answer is told in seconds, not after minutes."""
+
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\Z", re.ASCII)
 
 
@@ -43,6 +46,8 @@ def folder(name: str, revision: str = "", kind: str = "dataset", files: tuple[st
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial")
     argv = [name, "--kind", kind, "--revision", revision or "main", *(f"--include={p}" for p in files)]
-    if hub.main([*argv, "--into", str(target), "--partial", str(partial)]) != 0:
-        raise DataError.of("no-input", f"{name} could not be fetched; the reason stands above", file=name)
+    if hub.main([*argv, "--into", str(target), "--partial", str(partial), f"--tries={TRIES}"]) != 0:
+        said = f"{name} could not be fetched; the reason stands above"
+        fetch = f"hf download {name} --repo-type {kind}"
+        raise DataError.of("data-hub", said, file=name, hint=f"{fetch}, where there is a network")
     return target

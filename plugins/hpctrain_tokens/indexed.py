@@ -7,7 +7,6 @@ entry of the last table that repeats the one before; GPT-NeoX never writes one.
 
 from __future__ import annotations
 
-import mmap
 import struct
 from array import array
 from collections.abc import Callable, Iterator
@@ -16,7 +15,8 @@ from pathlib import Path
 
 from hpctrain_tokens import widths
 from hpctrain_tokens.faults import DataError
-from hpctrain_tokens.safely import Sink, blocks
+from hpctrain_tokens.held import Held, part
+from hpctrain_tokens.safely import Sink
 
 MAGIC = b"MMIDIDX\x00\x00"
 VERSION = 1
@@ -33,72 +33,52 @@ def write_index(file: Sink, lengths: Lengths, code: str) -> None:
     sequences = sum(map(bool, lengths()))
     width = widths.size(code)
     file.write(HEADER.pack(MAGIC, VERSION, widths.CODES[code], sequences, documents + 1))
-    _table(file, "i", filter(None, lengths()))
-    offsets = accumulate((width * n for n in lengths() if n), initial=0)
-    _table(file, "q", islice(offsets, sequences))
-    _table(file, "q", accumulate(map(bool, lengths()), initial=0))
+    table(file, "i", filter(None, lengths()))
+    offsets = accumulate(map(width.__mul__, filter(None, lengths())), initial=0)
+    table(file, "q", islice(offsets, sequences))
+    table(file, "q", accumulate(map(bool, lengths()), initial=0))
 
 
-def _table(file: Sink, code: str, values: Iterator[int]) -> None:
+def table(file: Sink, code: str, values: Iterator[int]) -> None:
+    """Write numbers, some at a time."""
     while part := array(code, islice(values, CHUNK)):
         file.write(widths.little(part))
 
 
-class Indexed:
-    """A `.bin` and its `.idx`, opened for looking; every number is checked against the others."""
+class Indexed(Held):
+    """A `.bin` and its `.idx`; every number is checked against the others."""
 
     def __init__(self, prefix: Path) -> None:
-        self.bin, self.idx = (prefix.with_name(prefix.name + end) for end in (".bin", ".idx"))
+        tokens, self.idx = (prefix.with_name(prefix.name + end) for end in (".bin", ".idx"))
+        if not tokens.is_file():
+            raise DataError.of("data-index", f"{self.idx.name} has no .bin beside it", file=str(tokens))
         index = self.idx.read_bytes()
         try:
             magic, version, number, sequences, ends = HEADER.unpack_from(index)
         except struct.error:
-            raise DataError.of(
-                "data-index", "the index is shorter than its header", file=str(self.idx)
-            ) from None
-        self.code = {n: c for c, n in widths.CODES.items()}.get(number, "")
-        if magic != MAGIC or version != VERSION or not self.code:
-            raise DataError.of("data-index", "this is no index of tokens, version 1", file=str(self.idx))
+            raise self._wrong("the index is shorter than its header") from None
+        code = {n: c for c, n in widths.CODES.items()}.get(number, "")
+        if magic != MAGIC or version != VERSION or not code:
+            raise self._wrong("this is no index of tokens, version 1")
         if len(index) != HEADER.size + 12 * sequences + 8 * ends or not ends:
-            raise DataError.of(
-                "data-index", "the index does not have the size it announces", file=str(self.idx)
-            )
+            raise self._wrong("the index does not have the size it announces")
         at = HEADER.size
-        self.sizes = _read(index, "i", at, sequences)
-        self.offsets = _read(index, "q", at + 4 * sequences, sequences)
-        self.ends = _read(index, "q", at + 12 * sequences, ends)
+        offsets = part(index, "q", at + 4 * sequences, sequences)
+        super().__init__(tokens, code, part(index, "i", at, sequences), offsets)
+        self.ends = part(index, "q", at + 12 * sequences, ends)
         self._check()
 
+    def _wrong(self, said: str) -> DataError:
+        return DataError.of("data-index", said, file=str(self.idx))
+
     def _check(self) -> None:
-        held, width = self.bin.stat().st_size, widths.size(self.code)
-        if sum(self.sizes) * width != held:
-            announced = sum(self.sizes) * width
+        held, announced = self.path.stat().st_size, self.tokens * widths.size(self.code)
+        if announced != held:
             said = f"the index announces {announced} bytes of tokens, the .bin has {held}"
-            raise DataError.of("data-index", said, file=str(self.bin))
+            raise DataError.of("data-index", said, file=str(self.path))
         if self.ends[0] != 0 or self.ends[-1] != len(self.sizes):
-            raise DataError.of(
-                "data-index", "documents do not end with the last sequence", file=str(self.idx)
-            )
+            raise self._wrong("documents do not end with the last sequence")
 
     @property
     def documents(self) -> int:
         return len(self.ends) - 1
-
-    @property
-    def tokens(self) -> int:
-        return sum(self.sizes)
-
-    def largest(self) -> int:
-        """The largest token of all."""
-        parts = (widths.read(self.code, block) for block in blocks(self.bin))
-        return max((max(part) for part in parts), default=-1)
-
-    def sequence(self, number: int, most: int | None = None) -> list[int]:
-        """The tokens of one sequence, or the first `most` of them."""
-        count = self.sizes[number] if most is None else min(most, self.sizes[number])
-        with self.bin.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
-            return list(_read(held, self.code, self.offsets[number], count))
-
-
-def _read(data: bytes | mmap.mmap, code: str, at: int, count: int) -> array[int]:
-    return widths.read(code, data[at : at + count * widths.size(code)])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpctrain_tokens import FORMAT, safely
+from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.options import Work
 from hpctrain_tokens.pieces import Piece
 from hpctrain_tokens.sources import Source
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hpctrain_tokens.shard import Shard
 
 SCHEMA = "hpctrain/tokens/1"
+AGAIN = "the command that made it, with --force"
 
 
 def inputs(
@@ -95,7 +97,10 @@ def read(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) and found.get("schema") == SCHEMA else {}
 
 
-def whole(manifest: Mapping[str, Any], folder: Path) -> bool:
-    """Whether every file is what the manifest says."""
-    files = manifest["files"]
-    return all((folder / n).is_file() and safely.sha256(folder / n) == f["sha256"] for n, f in files.items())
+def whole(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Read every file; an error that names the one which is not what the manifest says."""
+    for name, said in manifest["files"].items():
+        path = folder / name
+        if not path.is_file() or safely.sha256(path) != said["sha256"]:
+            how = "is not what its manifest says" if path.is_file() else "is gone, and its manifest is there"
+            raise DataError.of("data-content", f"{name} {how}", file=str(path), hint=AGAIN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -98,9 +99,8 @@ class Merger:
         return counted.said
 
     def _tokens(self, stream: str, file: _Counted) -> None:
-        for number in range(self.count):
-            for block in safely.blocks(shard.path(self.folder, number, f"{stream}.bin")):
-                file.write(block)
+        for block in self._blocks(stream, "bin"):
+            file.write(block)
 
     def _index(self, stream: str, file: _Counted) -> None:
         if self.layout.work.options.compat == "nanotron":
@@ -113,6 +113,8 @@ class Merger:
         file.write(nanoset.metadata(options.tokenizer, widths.size(self.layout.work.code), self.tokens))
 
     def _lengths(self, stream: str) -> Iterator[int]:
+        return chain.from_iterable(widths.read("i", block) for block in self._blocks(stream, "len"))
+
+    def _blocks(self, stream: str, kind: str) -> Iterator[bytes]:
         for number in range(self.count):
-            for block in safely.blocks(shard.path(self.folder, number, f"{stream}.len")):
-                yield from widths.read("i", block)
+            yield from safely.blocks(shard.path(self.folder, number, f"{stream}.{kind}"))

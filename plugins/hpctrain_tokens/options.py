@@ -71,7 +71,7 @@ class Work:
         said: dict[str, Any] = asdict(replace(self.options, tokenizer="", template="", engine=""))
         said |= {"fields": asdict(self.fields), "code": self.code, "end": self.end, "format": FORMAT}
         said |= {"tokenizer": tokenizer.digest, "version": tokenizer.version}
-        if self.fields.kind in ("messages", "pair"):
+        if self.fields.kind in ("messages", "pair") and self.options.chat != "plain":
             said["template"] = Template.of(tokenizer, self.options.template).digest
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 

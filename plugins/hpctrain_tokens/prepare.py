@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hpctrain_tokens import fields, manifest, options, packed, pieces, pool, safely, sources
+from hpctrain_tokens.alone import alone
 from hpctrain_tokens.bad import SOME, Ledger
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.merge import Layout, Merger
@@ -26,7 +28,8 @@ from hpctrain_tokens.shard import Shard
 from hpctrain_tokens.tokenizer import Tokenizer
 
 Tell = Callable[[int, int, int], None]
-"""Called after each piece with bytes read, bytes in all, and tokens so far."""
+"""Called before the work and after each piece with bytes read, bytes in all, and the tokens that were made;
+those of pieces that an earlier start made do not count, so that a rate can be told."""
 
 
 def quiet(*_: int) -> None:
@@ -46,7 +49,7 @@ class Asked:
     workers: int = 1
     """0: as many as this job has cores."""
     work: str = ""
-    """Where unfinished work lies; empty: hidden beside the result."""
+    """The folder that a hidden one with unfinished work lies in; empty: beside the result."""
     on_bad: str = "error"
     max_bad: int = 100
     """With `skip`: more bad rows than this are an error all the same."""
@@ -59,15 +62,16 @@ def prepare(asked: Asked, tell: Tell = quiet) -> dict[str, Any]:
     """Make the files, or find that they are there; the manifest, which lies beside them."""
     prefix = options.prefix_of(asked.output)
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(asked.work) if asked.work else prefix.with_name(f".{prefix.name}.work")
-    try:
-        made = _Preparation(asked, folder)
-        layout = Layout(prefix, made.work)
-        said = made.reused(layout) or made.finish(layout, *made.shards(tell))
-        return {**said, "prefix": str(layout.name), "reused": "reused" in said}
-    except BaseException:
-        _leave(folder)
-        raise
+    folder = Path(asked.work or prefix.parent) / f".{prefix.name}.work"
+    with alone(folder, prefix):
+        try:
+            made = _Preparation(asked, folder)
+            layout = Layout(prefix, made.work)
+            said = made.reused(layout) or made.finish(layout, *made.shards(tell))
+            return {**said, "prefix": str(layout.name), "reused": "reused" in said}
+        except BaseException as error:
+            _leave(folder, 1 if isinstance(error, DataError) else 0)
+            raise
 
 
 def count(asked: Asked, tell: Tell = quiet) -> dict[str, Any]:
@@ -90,9 +94,17 @@ def cores(workers: int) -> int:
     return min(workers or held, held)
 
 
-def _leave(folder: Path) -> None:
-    """Keep finished work for the next start; a folder without any goes."""
-    if folder.is_dir() and len(list(folder.glob("*/*.json"))) <= 1:
+def _remove(top: Path) -> None:
+    """Take the folder of unfinished work away; the folder that it was to lie in stays when it holds more."""
+    shutil.rmtree(top)
+    with suppress(OSError):
+        top.parent.rmdir()
+
+
+def _leave(folder: Path, useless: int) -> None:
+    """Keep finished work for the next start; a folder without any goes. Of a single piece with bad rows
+    nothing can be used again, they will be repaired."""
+    if folder.is_dir() and len(list(folder.glob("*/*.json"))) <= useless:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -118,37 +130,43 @@ class _Preparation:
         if not layout.last.exists() or self.asked.force:
             return None
         there = manifest.read(layout.manifest)
-        if there.get("key") == self.key and there.get("inputs") == self._inputs(
-            map(pieces.digest, self.pieces)
-        ):
-            Ledger.of(there, self.asked.on_bad, self.asked.max_bad)
-            if manifest.whole(there, layout.manifest.parent):
-                shutil.rmtree(self.top)
-                return {**there, "reused": True}
-        raise DataError.of(
-            "data-exists",
-            f"{layout.last.name} is there and is of other data or options",
-            file=str(layout.last),
-            hint="another --output-prefix, or --force to replace it",
-        )
+        if not self._made(there):
+            what = "is of other data or options" if there else "has no manifest that says what it is of"
+            raise DataError.of(
+                "data-exists",
+                f"{layout.last.name} is there and {what}",
+                file=str(layout.last),
+                hint="another --output-prefix, or --force to replace it",
+            )
+        Ledger.of(there, self.asked.on_bad, self.asked.max_bad)
+        manifest.whole(there, layout.manifest.parent)
+        _remove(self.top)
+        return {**there, "reused": True}
+
+    def _made(self, there: Mapping[str, Any]) -> bool:
+        """Whether a manifest is of these data and options."""
+        same = there.get("key") == self.key
+        return same and there["inputs"] == self._inputs(map(pieces.digest, self.pieces))
 
     def shards(self, tell: Tell) -> tuple[list[Shard], Ledger]:
         """Every piece worked on, and what was wrong."""
         self.folder.mkdir(exist_ok=True)
         ledger = Ledger(self.sources, self.asked.on_bad, self.asked.max_bad)
         shards: list[Shard] = []
-        total, read, tokens = sum(map(_size, self.pieces)), 0, 0
+        sizes = _sizes(self.pieces)
+        total, read, tokens = sum(sizes), 0, 0
+        tell(read, total, tokens)
         with closing(
             pool.shards(
                 self.work, self.tokenizer, self.folder, self.key, self.pieces, cores(self.asked.workers)
             )
         ) as made:
-            for shard, piece in zip(made, self.pieces, strict=True):
+            for shard, size in zip(made, sizes, strict=True):
                 ledger.add(shard)
                 shards.append(shard)
-                read, tokens = read + _size(piece), tokens + shard.tokens
+                read, tokens = read + size, tokens + (0 if shard.found else shard.tokens)
                 tell(read, total, tokens)
-        if not tokens:
+        if not any(shard.tokens for shard in shards):
             raise ledger.nothing(self.sources[0].name)
         return shards, ledger
 
@@ -169,7 +187,7 @@ class _Preparation:
         safely.settle(last.parent)
         hidden.replace(last)
         safely.settle(last.parent)
-        shutil.rmtree(self.top)
+        _remove(self.top)
         return said
 
     def manifest(
@@ -183,5 +201,10 @@ class _Preparation:
         return manifest.inputs(self.sources, self.pieces, digests)
 
 
-def _size(piece: Piece) -> int:
-    return piece.stop - piece.start
+def _sizes(pieces: Sequence[Piece]) -> list[int]:
+    """The bytes of each piece; of files that hold columns, its share of them."""
+    units: Counter[str] = Counter()
+    for piece in pieces:
+        units[piece.path] += piece.stop - piece.start
+    held = {path: Path(path).stat().st_size for path in units}
+    return [(piece.stop - piece.start) * held[piece.path] // units[piece.path] for piece in pieces]

@@ -8,7 +8,7 @@ import json
 import zlib
 from array import array
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class Shard:
     """How many documents have a length of so many bits."""
     files: dict[str, int] = field(default_factory=dict)
     """The CRC-32 of each file of this shard: nobody but a failing machine changes them."""
+    found: bool = False
+    """Whether an earlier start made it."""
 
     def told(self) -> list[Fault]:
         return [Fault(**fault) for fault in self.faults]
@@ -81,7 +83,7 @@ class Maker:
         except (OSError, ValueError, TypeError):
             return None
         same = shard.content == self._content(pieces.digest(piece)) and shard.number == piece.number
-        return shard if whole and same else None
+        return replace(shard, found=True) if whole and same else None
 
     def _content(self, digest: str) -> str:
         return hashlib.sha256(f"{self.key} {digest}".encode()).hexdigest()

@@ -46,6 +46,8 @@ def found(inputs: Iterable[str], subset: str = "", split: str = "", revision: st
         name, wanted = split_of(given)
         path = Path(name).expanduser()
         if path.is_file():
+            if wanted:
+                raise DataError.of("no-split", f"{name} is a file and has no splits", file=given, hint=name)
             sources.append(_source(path))
         elif path.is_dir():
             sources += _folder(path, subset, wanted or split)

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from hpctrain.cli.flags import Flags
 from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, IntegrityError, NotReachable
 from hpctrain_plugins.data.command import HPCTRAIN_API, command
 from hpctrain_plugins.data.problems import LONGEST, problems
 from hpctrain_tokens.faults import Fault
@@ -39,7 +39,7 @@ def test_prepare(text: Path, tokenizer: Path) -> None:
     )
     assert done.exception is None
     assert done.stdout.splitlines()[0].startswith("2 documents   ")
-    assert "wrote  x_text_document.bin" in done.stdout
+    assert f"wrote  {text.parent}/x_text_document.bin" in done.stdout
     assert "tokenize" in done.stderr
 
 
@@ -109,3 +109,49 @@ def test_a_long_line_is_not_shown(tmp_path: Path) -> None:
     path.write_bytes(b"x" * (LONGEST * 2 + 5) + b"\nsecond\n")
     found = problems([Fault("a", "one", file=str(path), line=n) for n in (1, 2)])
     assert [p.span.text for p in found if p.span] == ["", "second"]
+
+
+def test_what_is_damaged_is_another_class_than_a_mistake(text: Path, tokenizer: Path) -> None:
+    words = ["prepare", str(text), "--output-prefix", str(text.parent / "x"), "--tokenizer", str(tokenizer)]
+    assert data(*words).exception is None
+    (text.parent / "x_text_document.bin").write_bytes(b"")
+    for failed in (data(*words), data("check", str(text.parent / "x_text_document"))):
+        assert isinstance(failed.exception, IntegrityError)
+    (text.parent / "x_text_document.bin").unlink()
+    for failed in (data(*words), data("show", str(text.parent / "x_text_document"))):
+        assert isinstance(failed.exception, IntegrityError)
+
+
+def test_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tokenizer: Path) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    done = data("prepare", "some/set:train", "--output-prefix", "x", "--tokenizer", str(tokenizer))
+    assert isinstance(done.exception, NotReachable)
+    assert done.exception.problems[0].code == "data-hub"
+
+
+def test_bars_of_plain_letters(text: Path, tokenizer: Path) -> None:
+    words = ["count", str(text), "--tokenizer", str(tokenizer)]
+    for ascii_only in (True, False):
+        out = Out.of(Flags(ascii=ascii_only), {"COLUMNS": "100", "LC_ALL": "C.UTF-8"})
+        done = CliRunner().invoke(command, words, obj=out, standalone_mode=False)
+        assert ("#" in done.stdout) is ascii_only
+
+
+def test_what_is_alike_is_told_three_times(tmp_path: Path, tokenizer: Path) -> None:
+    path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}, *[{"prose": "b"}] * 50, {"text": 5}])
+    done = data("prepare", str(path), "--output-prefix", str(tmp_path / "x"), "--tokenizer", str(tokenizer))
+    assert isinstance(done.exception, ConfigError)
+    assert [p.code for p in done.exception.problems] == ["row-key"] * 3 + ["not-text"]
+    assert done.exception.problems[-1].notes == ("and 47 more",)
+    assert done.exception.closing == "nothing was made"
+
+
+def test_an_end_inside_a_row_is_pointed_at(tmp_path: Path, tokenizer: Path) -> None:
+    path = reference.jsonl(tmp_path / "a.jsonl", [{"text": f"{'word ' * 90}a<|endoftext|>b"}])
+    done = data("prepare", str(path), "--output-prefix", str(tmp_path / "x"), "--tokenizer", str(tokenizer))
+    assert isinstance(done.exception, ConfigError)
+    span = done.exception.problems[0].span
+    assert span is not None
+    assert span.end is not None
+    assert span.text[span.column - 1 : span.end - 1] == "<|endoftext|>"

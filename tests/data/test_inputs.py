@@ -201,6 +201,12 @@ def test_a_split_behind_a_colon(tmp_path: Path) -> None:
     assert [s.path.name for s in sources.found([f"{folder}:test"])] == ["test-00000-of-00001.jsonl"]
 
 
+def test_a_file_has_no_splits(tmp_path: Path) -> None:
+    path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}])
+    with pytest.raises(DataError, match="is a file and has no splits"):
+        sources.found([f"{path}:train"])
+
+
 def test_a_split_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is of validation; there is"):
         sources.found([str(snapshot(tmp_path, PLAIN))], split="validation")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ TODHRI = "\U000105d2"
 """A letter of Unicode 16 that an old mark is put together with."""
 
 PATTERNS = {"gpt-2": "", "llama-3": cuts.PATTERNS[0], "qwen-2": cuts.PATTERNS[1]}
+
+
+MIXED = "    \n\n\r\t\x1c\u00a0\u0301\u1100\u1161,,.''(sdtaA1\u00e9\u4e2d\u00b2\u0600\U0001f680"
 
 
 def split(pattern: str) -> dict[str, Any]:
@@ -134,3 +139,17 @@ def test_cut_texts_have_the_numbers_of_the_whole(
     parts = [text[part] for part in cuts.cut(text, 400, sure=cuts.allowed(plan))]
     assert len(parts) > 10
     assert [n for part in parts for n in engine.encode(part).ids] == engine.encode(text).ids
+    monkeypatch.setattr(cuts, "LONG", 60)
+    cut = 0
+    for text in mixed(400):
+        parts = [text[part] for part in cuts.cut(text, 2, sure=True)] or [text]
+        cut += len(parts)
+        assert [n for part in parts for n in engine.encode(part).ids] == engine.encode(text).ids, parts
+    assert cut > 400 * 10
+
+
+def mixed(count: int) -> Iterator[str]:
+    """Texts in which everything that a splitter tells apart stands beside everything else."""
+    chance = random.Random(3)
+    for _ in range(count):
+        yield "".join(chance.choices(MIXED, k=150))

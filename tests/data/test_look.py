@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
 
 from hpctrain_tokens.__main__ import BAD_CONFIG, main
+from hpctrain_tokens.faults import DataError
+from hpctrain_tokens.nanoset import Nanoset
 from tests.data import reference
 from tests.data.conftest import Make, need
 from tests.data.test_chat import CHATS
@@ -69,7 +72,7 @@ def test_check_of_token_files(prefix: Path, tokenizer: Path, capsys: pytest.Capt
     with Path(f"{prefix}.bin").open("r+b") as file:
         file.write(b"\x01\x00")
     assert main(["check", str(prefix)]) == BAD_CONFIG
-    assert "not what the manifest says" in capsys.readouterr().err
+    assert "not what its manifest says" in capsys.readouterr().err
 
 
 def sets(folder: Path, *names: str) -> list[str]:
@@ -82,6 +85,48 @@ def mix(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     capsys.readouterr()
     assert main(["mix", *words]) == 0
     return capsys.readouterr().out
+
+
+@pytest.fixture
+def nanoset(tmp_path: Path, tokenizer: Path) -> Path:
+    path = reference.jsonl(tmp_path / "n.jsonl", [{"text": "the quick"}, {"text": "brown fox"}])
+    words = ["prepare", str(path), "--output-prefix", str(tmp_path / "n"), "--tokenizer", str(tokenizer)]
+    assert main([*words, "--compat", "nanotron"]) == 0
+    return tmp_path / "n"
+
+
+@pytest.mark.parametrize("name", ["", "/00000_unshuffled.ds", "/00000_unshuffled.ds.index"])
+def test_nanotrons_set_is_shown_and_checked(
+    nanoset: Path, tokenizer: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["show", f"{nanoset}{name}", "--tokenizer", str(tokenizer), "--document", "2"]) == 0
+    assert "brown fox<|endoftext|>" in capsys.readouterr().out
+    assert main(["check", f"{nanoset}{name}", "--model-vocab", "512"]) == 0
+    assert "2 documents" in capsys.readouterr().out
+    assert main(["check", f"{nanoset}{name}", "--model-vocab", "5"]) == 78
+
+
+@pytest.mark.parametrize(
+    ("end", "cut", "said"),
+    [
+        ("", b"abc", "the .ds has 1"),
+        (".index", b"\xff" * 8, "the index 18446744073709551615"),
+        (".index", struct.pack("<2Q", 13, 12), "announces 12 tokens"),
+        (".index", b"123", "cut off"),
+        (".metadata", b"gpt2|3\n1\n1 T", "no metadata"),
+        (".metadata", b"", "no metadata"),
+        (".metadata", None, "with its .index and .metadata"),
+    ],
+)
+def test_a_broken_set_is_refused(nanoset: Path, end: str, cut: bytes | None, said: str) -> None:
+    path = nanoset / "00000_unshuffled.ds"
+    other = path.with_name(path.name + end)
+    other.unlink() if cut is None else other.write_bytes(cut)
+    with pytest.raises(DataError) as told:
+        Nanoset(path)
+    assert told.value.faults[0].code == "data-index"
+    assert said in told.value.faults[0].message
 
 
 def test_mix_for_neox(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

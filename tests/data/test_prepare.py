@@ -204,7 +204,7 @@ def test_a_result_that_was_damaged_is_not_trusted(tmp_path: Path, tokenizer: Pat
     made(path, tmp_path / "x", tokenizer)
     with (tmp_path / "x_text_document.bin").open("r+b") as file:
         file.write(b"\xff\xff")
-    with pytest.raises(DataError, match="other data or options"):
+    with pytest.raises(DataError, match=r"x_text_document.bin is not what its manifest says"):
         made(path, tmp_path / "x", tokenizer)
 
 

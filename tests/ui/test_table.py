@@ -124,6 +124,15 @@ def test_a_pipe_never_clips(rows: list[tuple[str, str, str, str]]) -> None:
             assert pipe.text(cell).strip() in line
 
 
+def test_in_a_pipe_a_very_long_cell_moves_its_own_row_only() -> None:
+    table = Table(Column("KEY"), Column("HERE"), Column("THERE"))
+    table.row("command", "x" * 300, "y")
+    table.row("nodes", "2", "4")
+    _, long, short = table.lines(term(None))
+    assert long == f"command  {'x' * 300}  y"
+    assert len(short) < 100
+
+
 def test_columns_leave_by_their_order_and_numbers_are_never_clipped() -> None:
     table = Table(Column("RUN"), Column("A", drop=1), Column("B", drop=2), Column("TOKENS", right=True))
     table.row("r" * 30, "a" * 10, "b" * 10, "1,234,567,890")

@@ -85,7 +85,7 @@ class Out:
             self.err.write(*traceback.format_exc().splitlines())
         from hpctrain.ui.problem import problem_lines
 
-        many = closing or ("nothing was built or submitted" if len(error.problems) > 1 else "")
+        many = closing or (error.closing if len(error.problems) > 1 else "")
         self.err.write(*problem_lines(error.problems, self.err, closing=many))
         return error.exit_code
 

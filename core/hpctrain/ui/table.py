@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     """Text, a style and text, or None where nothing applies."""
 
 GUTTER = "  "
+_WIDEST = 72
+"""In a pipe nothing is clipped: a longer cell moves the rest of its row, and not the rows of others."""
+
 _SHORTEST = 8
 """A clipped column keeps at least this much; narrower, the rows become records."""
 
@@ -63,6 +66,8 @@ class Table:
             self._shrink(kept, widths, term.width)
             if _total(kept, widths) > term.width:
                 return _records(self.columns, grid, term)
+        else:
+            widths = [min(width, _WIDEST) for width in widths]
         heading = [("heading", column.name) for column in self.columns]
         return [self._line(row, kept, widths, term) for row in (heading, *grid)]
 
@@ -93,7 +98,7 @@ class Table:
         for place, at in enumerate(kept, start=1):
             column = self.columns[at]
             style, text = row[at]
-            text = clip(text, widths[at], term.mark)
+            text = clip(text, widths[at], term.mark) if term.clips else text
             space = " " * (widths[at] - cells(text))
             shown = term.paint(style or column.style, text)
             last = place == len(kept)

@@ -7,7 +7,8 @@ import time
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError, StepFailed
+from hpctrain.errors import ConfigError, HpctrainError, IntegrityError, NotReachable, StepFailed
+from hpctrain.render.shell import quoted
 from hpctrain.ui.progress import Line, Progress
 from hpctrain_plugins.data import named
 from hpctrain_plugins.data.problems import problems
@@ -16,6 +17,11 @@ from hpctrain_tokens.commands.parser import parser
 from hpctrain_tokens.faults import GOES_ON, DataError
 
 HPCTRAIN_API = 1
+KINDS: dict[str, type[HpctrainError]] = {
+    "data-hub": NotReachable,
+    **dict.fromkeys(("data-content", "data-index", "data-truncated", "data-unreadable"), IntegrityError),
+}
+"""What is neither a wrong row nor a wrong option."""
 
 
 @click.command(
@@ -32,15 +38,22 @@ def command(out: Out, words: tuple[str, ...]) -> int:
     """
     try:
         args = parser("hpctrain data").parse_args(words or ("--help",))
+        args.ascii = out.term.ascii
         named.put(args, out)
         with _Telling(out) as tell:
             answer = args.run(args, tell)
     except DataError as error:
-        raise ConfigError(*problems(error.faults, error.more)) from error
+        kind = KINDS.get(error.faults[0].code, ConfigError)
+        failed = kind(*problems(error.faults, error.more))
+        failed.closing = "nothing was made"
+        raise failed from error
     except OSError as error:
         raise StepFailed.of(
             "data-disk", f"{error.filename or 'a file'}: {error.strerror}", hint=GOES_ON
         ) from error
+    except KeyboardInterrupt:
+        again = " ".join(map(quoted, ("hpctrain", "data", *words)))
+        raise KeyboardInterrupt(again) from None
     if answer.faults:
         return out.problems(ConfigError(*problems(answer.faults)), closing=answer.lines[-1])
     if out.flags.json:
@@ -72,6 +85,6 @@ class _Telling:
         said = f"{amount(tokens)} tokens   {amount(rate)} tokens/s"
         self._line.update(done=read, total=total, note=said)
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._line is not None:
-            self._line.end("FAIL" if kind else "ok")
+            self._line.end("ok" if kind is None else "stopped" if kind is KeyboardInterrupt else "FAIL")

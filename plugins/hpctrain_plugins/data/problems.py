@@ -29,9 +29,16 @@ def problems(faults: Iterable[Fault], more: int = 0) -> list[Problem]:
 def _problem(fault: Fault, text: str) -> Problem:
     span = None
     if fault.file and fault.line:
-        span = Span(file=fault.file, line=fault.line, column=fault.column, end=fault.end, text=text)
+        column, end = _place(fault, text)
+        span = Span(file=fault.file, line=fault.line, column=column, end=end, text=text)
     where = fault.where if span or not fault.file else fault.file
     return Problem(code=fault.code, message=fault.message, where=where, hint=fault.hint, span=span)
+
+
+def _place(fault: Fault, text: str) -> tuple[int, int | None]:
+    """Where the fault is in its line: as it says, or where its letters are."""
+    at = text.find(fault.letters) if fault.letters else -1
+    return (fault.column, fault.end) if at < 0 else (at + 1, at + 1 + len(fault.letters))
 
 
 def _lines(faults: Iterable[Fault]) -> dict[tuple[str, int], str]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from hpctrain_tokens import manifest
 from hpctrain_tokens.chat.check import check
+from hpctrain_tokens.commands import files
 from hpctrain_tokens.commands.answer import Answer, amount, natural, plural
 from hpctrain_tokens.commands.prepare import add_input
 from hpctrain_tokens.faults import SHOWN, DataError
-from hpctrain_tokens.indexed import Indexed
 from hpctrain_tokens.prepare import Tell, fits
 from hpctrain_tokens.tokenizer import Tokenizer
 
@@ -31,7 +31,7 @@ def run_check(args: argparse.Namespace, _: Tell) -> Answer:
     """Look, and change nothing."""
     if args.tokenizer:
         fits(Tokenizer.at(args.tokenizer), args.model_vocab)
-    prefixes = [name for name in args.inputs if Path(f"{name}.idx").is_file()]
+    prefixes = [name for given in args.inputs for name in files.names(given)]
     if prefixes:
         return _tokens(prefixes, args.model_vocab)
     found = check(args.inputs, args.text_column, args.subset, args.split)
@@ -42,19 +42,18 @@ def run_check(args: argparse.Namespace, _: Tell) -> Answer:
     return Answer("data-check", lines, values, found.faults)
 
 
-def _tokens(prefixes: list[str], rows: int) -> Answer:
+def _tokens(prefixes: list[Path], rows: int) -> Answer:
     found: list[dict[str, Any]] = []
-    for name in prefixes:
-        prefix = Path(name)
-        indexed = Indexed(prefix)
+    for prefix in prefixes:
+        held = files.opened(prefix)
         there = manifest.read(prefix.with_name(f"{prefix.name}.manifest.json"))
-        if there and not manifest.whole(there, prefix.parent):
-            raise DataError.of("data-content", "a file is not what the manifest says", file=name)
-        largest = indexed.largest()
+        if there:
+            manifest.whole(there, prefix.parent)
+        largest = held.largest()
         if rows and largest >= rows:
             said = f"token {largest} is there, the model's vocabulary is {rows}"
-            raise DataError.of("vocabulary", said, file=f"{name}.bin")
-        row = {"prefix": name, "documents": indexed.documents, "tokens": indexed.tokens, "largest": largest}
+            raise DataError.of("vocabulary", said, file=str(held.path))
+        row = {"prefix": str(prefix), "documents": held.documents, "tokens": held.tokens, "largest": largest}
         found.append({**row, "manifest": bool(there)})
     lines = [
         f"{r['prefix']}  {plural(r['documents'], 'document')}  {amount(r['tokens'])} tokens  "

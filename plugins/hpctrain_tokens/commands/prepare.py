@@ -53,10 +53,16 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--eod", default="", metavar="TOKEN", help="token that ends a document")
     parser.add_argument("--no-eod", action="store_true", help="put no token behind a document")
     parser.add_argument(
-        "--special", choices=("error", "keep", "text"), default="error", help="EOD inside a row"
+        "--special",
+        choices=("error", "keep", "text"),
+        default="error",
+        help="the end's text inside a row is an error, kept as the token, or read as text",
     )
     parser.add_argument(
-        "--chat", choices=("labels", "text", "plain"), default="labels", help="what messages become"
+        "--chat",
+        choices=("labels", "text", "plain"),
+        default="labels",
+        help="messages become tokens with labels, text by the template, or their plain contents",
     )
     add_template(parser)
     parser.add_argument("--only-last", action="store_true", help="learn the last turn only")
@@ -74,7 +80,7 @@ def add_prepare(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     parser.add_argument("--output-prefix", required=True, help="name of the result without its ends")
     parser.add_argument("--to", choices=("tokens", "chat-jsonl"), default="tokens", help="what is made")
-    parser.add_argument("--work", default="", metavar="FOLDER", help="where unfinished work lies")
+    parser.add_argument("--work", default="", metavar="FOLDER", help="folder for unfinished work")
     parser.add_argument("--force", action="store_true", help="replace another result")
     add_tokens(parser)
     add_bad(parser)
@@ -167,8 +173,9 @@ def run_count(args: argparse.Namespace, tell: Tell) -> Answer:
 def said(made: dict[str, Any]) -> list[str]:
     """A result in words."""
     files = ", ".join(f"{name} {size(row['bytes'])}" for name, row in made["files"].items())
+    folder = Path(made["prefix"]).parent
     verb = "exists" if made.get("reused") else "wrote "
-    return [_counts(made), *_notes(made), f"{verb} {files}"]
+    return [_counts(made), *_notes(made), f"{verb} {folder / files}"]
 
 
 def _counts(made: dict[str, Any]) -> str:
@@ -181,9 +188,9 @@ def _notes(made: dict[str, Any]) -> list[str]:
     rows, notes = made["rows"], []
     if rows["bad"]:
         first = made["bad"][0]
-        notes.append(
-            f"skipped {plural(rows['bad'], 'row')}, first {first['file']}:{first['line']} {first['message']}"
-        )
+        where = f"{first['file']}:{first['line']}"
+        more = "; all of them in the manifest" if rows["bad"] > 1 else ""
+        notes.append(f"skipped {plural(rows['bad'], 'row')}, first {where} {first['message']}{more}")
     if rows["empty"]:
         notes.append(f"{plural(rows['empty'], 'row')} without text")
     if rows["ends_inside"] and made["options"]["special"] == "keep":

@@ -8,6 +8,7 @@ from typing import Any
 
 from hpctrain_tokens import histogram, manifest
 from hpctrain_tokens.chat.labels import MASKED
+from hpctrain_tokens.commands import files
 from hpctrain_tokens.commands.answer import Answer, amount, natural, plural
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.indexed import Indexed
@@ -16,7 +17,7 @@ from hpctrain_tokens.tokenizer import Tokenizer
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("prefix", help="name of the files without .bin")
+    parser.add_argument("prefix", help="name of the files without .bin, or nanotron's folder")
     parser.add_argument("--tokenizer", default="", help="folder, tokenizer.json or hub name")
     parser.add_argument("--document", type=natural, default=1, metavar="N", help="which document (1)")
     parser.add_argument("--tokens", type=natural, default=200, metavar="N", help="how much of it (200)")
@@ -25,19 +26,16 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 
 def run_show(args: argparse.Namespace, _: Tell) -> Answer:
     """Decode a document, and say which tokens are learnt."""
-    given = args.prefix.removesuffix(".bin").removesuffix(".idx")
-    prefix = Path(given)
-    if not Path(f"{prefix}.idx").is_file():
-        raise DataError.of("no-input", "there are no token files of this name", file=f"{prefix}.idx")
-    indexed = Indexed(prefix)
-    if not 1 <= args.document <= len(indexed.sizes):
-        raise DataError.of(
-            "usage", f"there are {plural(len(indexed.sizes), 'sequence')}", hint="--document 1"
-        )
-    tokens = indexed.sequence(args.document - 1, args.tokens)
+    prefix = next(iter(files.names(args.prefix)), None)
+    if prefix is None:
+        raise DataError.of("no-input", "there are no token files of this name", file=args.prefix)
+    held = files.opened(prefix)
+    if not 1 <= args.document <= len(held.sizes):
+        raise DataError.of("usage", f"there are {plural(len(held.sizes), 'sequence')}", hint="--document 1")
+    tokens = held.sequence(args.document - 1, args.tokens)
     there = manifest.read(prefix.with_name(f"{prefix.name}.manifest.json"))
-    values: dict[str, Any] = {"documents": indexed.documents, "tokens": indexed.tokens, "ids": tokens}
-    lines = [f"{plural(indexed.documents, 'document')}   {amount(indexed.tokens)} tokens", f"ids   {tokens}"]
+    values: dict[str, Any] = {"documents": held.documents, "tokens": held.tokens, "ids": tokens}
+    lines = [f"{plural(held.documents, 'document')}   {amount(held.tokens)} tokens", f"ids   {tokens}"]
     if args.tokenizer:
         tokenizer = Tokenizer.at(args.tokenizer)
         if there and there["tokenizer"]["sha256"] != tokenizer.digest:
