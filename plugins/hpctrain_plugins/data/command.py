@@ -7,7 +7,7 @@ import time
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError, HpctrainError, IntegrityError, NotReachable, StepFailed
+from hpctrain.errors import ConfigError, HpctrainError, IntegrityError, NotReachable
 from hpctrain.render.shell import quoted
 from hpctrain.ui.progress import Line, Progress
 from hpctrain_plugins.data import named
@@ -48,7 +48,7 @@ def command(out: Out, words: tuple[str, ...]) -> int:
         failed.closing = "nothing was made"
         raise failed from error
     except OSError as error:
-        raise StepFailed.of(
+        raise HpctrainError.of(
             "data-disk", f"{error.filename or 'a file'}: {error.strerror}", hint=GOES_ON
         ) from error
     except KeyboardInterrupt:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 import attrs
 
-from hpctrain.cli.runs_of import find
 from hpctrain.errors import ConfigError
-from hpctrain.model.words import Loc
-from hpctrain.render.shell import plain
-from hpctrain.run import start
 from hpctrain.run.directory import RunDirectory
 from hpctrain_plugins.checkpoints.newest import newest
 
@@ -46,9 +41,13 @@ def located(said: str, revision: str, environ: Mapping[str, str], say: Callable[
 
 
 def _run(said: str, environ: Mapping[str, str]) -> RunDirectory:
+    from hpctrain.cli.runs_of import find  # late: a folder is no run, and most are folders
+
     try:
         return find(said, environ)
     except ConfigError as error:
+        from difflib import get_close_matches
+
         near = get_close_matches(said, [p.name for p in Path.cwd().iterdir() if p.is_dir()], 1)
         hint, told = near[0] if near else error.problems[0].hint, f"there is no folder and no run {said!r}"
         if said.count("/") == 1:
@@ -79,7 +78,11 @@ def _of_run(run: RunDirectory, say: Callable[[str], object]) -> Source:
 
 def _home(run: RunDirectory) -> tuple[Path, dict[str, str]]:
     """Where a run's checkpoints go, and how its trainer names them."""
-    graph = start.graph_of(run)
+    from hpctrain.model.words import Loc
+    from hpctrain.render.shell import plain
+    from hpctrain.run.start import graph_of
+
+    graph = graph_of(run)
     train = json.loads(run.plan.read_text(encoding="utf-8")).get("train") or {}
     layout = train.get("checkpoints")
     if not layout:
