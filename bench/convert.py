@@ -17,6 +17,7 @@ import argparse
 import datetime
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import shutil
@@ -52,6 +53,7 @@ one_thread.ask_for()
 from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 import json
+import math
 options = ConvertOptions(**json.loads(sys.argv[4]))
 convert(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), options)
 """
@@ -94,6 +96,7 @@ CASES = (
     Case("hf -> neox", "neox-hf", "neox", {}, "neox-hf", 2),
     Case("neox -> hf", "neox-1", "hf", {}, "neox-hf", 2),
     Case("hf -> neox tp 2", "neox-hf", "neox", {"tp": 2}, "neox-hf", 2),
+    Case("the same, read back", "neox-hf", "neox", {"tp": 2, "verify": "roundtrip"}, "neox-hf", math.inf),
     Case("neox tp 2 -> hf", "neox-2", "hf", {}, "neox-hf", 2),
     Case("hf -> nanotron tp 2", "llama-hf", "nanotron", {"tp": 2}, "llama-hf", 2),
     Case("fp32 -> bf16", "llama-32", "hf", {"dtype": "bf16"}, "llama-32", 3),
@@ -303,7 +306,7 @@ def _row(
         mine.shown,
         copy.shown,
         f"{mine.cpu / copy.cpu:.2f}",
-        f"{case.cpu_gate:g}",
+        f"{case.cpu_gate:g}" if case.cpu_gate < math.inf else "",
     ]
     wall = f"{mine.wall / copy.wall:.2f}" + (f" (gate {case.wall_gate:g})" if case.wall_gate else "")
     cells += [f"{mine.wall:.2f}", f"{copy.wall:.2f}", wall, f"{mine.memory:.0f}", f"{small.memory:.0f}"]

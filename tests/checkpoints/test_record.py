@@ -113,3 +113,21 @@ def test_a_record_of_other_files_is_not_believed(tmp_path: Path) -> None:
     for name in ("model.safetensors", "config.json"):
         (tmp_path / "noted" / name).write_bytes((other / name).read_bytes())
     assert convert(tmp_path / "noted", "hf", tmp_path / "out", ConvertOptions()).bytes_checked == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"crc32": "zz"}, {"crc32": None}, {"shape": "wide"}, {"shape": None}, {"dtype": []}],
+    ids=str,
+)
+def test_a_record_that_makes_no_sense_is_named(tmp_path: Path, change: dict[str, Any]) -> None:
+    make(tmp_path / "hf", LLAMA)
+    record = tmp_path / "again/conversion.json"
+    convert(tmp_path / "hf", "hf", tmp_path / "again", ConvertOptions(fsync=False))
+    said = json.loads(record.read_text())
+    said["mapping"][0].update(change)
+    record.write_text(json.dumps(said))
+    with pytest.raises(IntegrityError, match="cannot be read") as told:
+        convert(tmp_path / "again", "neox", tmp_path / "neox", ConvertOptions(fsync=False))
+    assert told.value.problems[0].where == str(record)
+    assert not (tmp_path / "neox").exists()

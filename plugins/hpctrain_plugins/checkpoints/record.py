@@ -90,10 +90,14 @@ def _rows(home: Path) -> dict[tuple[Path, str], dict[str, Any]]:
 
 
 def _checksum(origin: Origin, row: dict[str, Any] | None, home: Path) -> Checksum | None:
-    if row is None or ITEMSIZE.get(row["dtype"], 0) * math.prod(row["shape"]) != origin.size:
+    if row is None:
         return None
+    try:
+        size, crc = ITEMSIZE.get(row["dtype"], 0) * math.prod(row["shape"]), int(row["crc32"], 16)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(home / RECORD, error) from error
     noted = f"the checksum in {home / RECORD}"
-    return Checksum(origin.offset, origin.size, int(row["crc32"], 16), origin.name, noted)
+    return Checksum(origin.offset, origin.size, crc, origin.name, noted) if size == origin.size else None
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -102,6 +106,10 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         said = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        said = f"{file} cannot be read ({error})"
-        raise IntegrityError.of("checkpoint-damaged", said, where=str(file)) from error
+        raise _damaged(file, error) from error
     return said if isinstance(said, dict) else {}
+
+
+def _damaged(file: Path, error: Exception) -> IntegrityError:
+    said = f"{file} cannot be read ({type(error).__name__}: {error})"
+    return IntegrityError.of("checkpoint-damaged", said, where=str(file))
