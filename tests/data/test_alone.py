@@ -36,6 +36,7 @@ def test_a_second_one_is_told_so(tmp_path: Path, tokenizer: Path) -> None:
             made(path, tmp_path / "x", tokenizer)
         assert told.value.faults[0].code == "data-busy"
         holder.kill()
+        holder.wait()
     assert made(path, tmp_path / "x", tokenizer)["documents"], "the lock went with its holder"
 
 
