@@ -10,7 +10,7 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError
 from hpctrain_plugins.checkpoints.cli import spellings
-from hpctrain_plugins.checkpoints.cli.source import Source, located
+from hpctrain_plugins.checkpoints.cli.source import Source, located, there
 from hpctrain_plugins.checkpoints.copying import one_thread
 from hpctrain_plugins.checkpoints.options import (
     DTYPES,
@@ -25,7 +25,6 @@ from hpctrain_plugins.checkpoints.options import (
 HPCTRAIN_API = 1
 
 FOLDER = click.Path(path_type=Path)
-THERE = click.Path(exists=True, path_type=Path)
 AT_LEAST_ONE = click.IntRange(min=1)
 
 
@@ -67,9 +66,9 @@ class Convert(click.Command):
 @click.option("--pp", type=AT_LEAST_ONE, default=1, show_default=True, help="pipeline stages to write")
 @click.option("--iteration", type=click.IntRange(min=0), help="the number of the step to write")
 @click.option("--tag", default="", help="the step folder to read, when it is not the latest")
-@click.option("--base", type=THERE, help="the model that an adapter was trained on")
-@click.option("--config", type=THERE, help="the configuration, when the checkpoint holds none")
-@click.option("--tokenizer", type=THERE, help="a folder whose tokenizer goes with the model")
+@click.option("--base", type=FOLDER, help="the model that an adapter was trained on")
+@click.option("--config", type=FOLDER, help="the configuration, when the checkpoint holds none")
+@click.option("--tokenizer", type=FOLDER, help="a folder whose tokenizer goes with the model")
 @click.option("--revision", default="", help="of a model in the hub's cache: branch, tag or commit")
 @click.option("--naming", type=click.Choice(NAMINGS), default="new", help="neox: names of tensors")
 @click.option("--layout", type=click.Choice(LAYOUTS), default="pipelined", help="neox: kind of files")
@@ -100,6 +99,7 @@ def command(
     """
     found = located(source, revision, out.environ, out.say)
     given = {name: value for name, value in options.items() if value is not None}
+    there(base=given.get("base"), config=given.get("config"), tokenizer=given.get("tokenizer"))
     wanted = ConvertOptions(**{"source_format": found.format, **given})
     place = _place(folder, found, target, wanted, on)
     if job and not wanted.dry_run:

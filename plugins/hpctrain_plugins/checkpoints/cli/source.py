@@ -40,6 +40,13 @@ def located(said: str, revision: str, environ: Mapping[str, str], say: Callable[
     return _of_run(_run(said, environ), say)
 
 
+def there(**paths: Path | None) -> None:
+    """Refuse an option whose path leads nowhere."""
+    for name, path in paths.items():
+        if path is not None and not path.exists():
+            raise ConfigError.of("usage", f"--{name}: {path} does not exist", where=str(path))
+
+
 def _run(said: str, environ: Mapping[str, str]) -> RunDirectory:
     from hpctrain.cli.runs_of import find  # late: a folder is no run, and most are folders
 

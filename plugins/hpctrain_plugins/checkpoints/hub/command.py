@@ -10,7 +10,7 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, HpctrainError
-from hpctrain_plugins.checkpoints.cli.source import all_of
+from hpctrain_plugins.checkpoints.cli.source import all_of, there
 from hpctrain_plugins.checkpoints.copying import one_thread
 from hpctrain_plugins.checkpoints.hub import found as finding
 from hpctrain_plugins.checkpoints.options import DTYPES, ConvertOptions
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 HPCTRAIN_API = 1
 
 FOLDER = click.Path(path_type=Path)
-THERE = click.Path(exists=True, path_type=Path)
 
 
 @click.command("publish")
@@ -38,8 +37,8 @@ THERE = click.Path(exists=True, path_type=Path)
 @click.option(
     "--dtype", type=click.Choice(tuple(DTYPES)), default="keep", show_default=True, help="of models"
 )
-@click.option("--tokenizer", type=THERE, help="a folder whose tokenizer goes with the models")
-@click.option("--config", type=THERE, help="the configuration, when checkpoints hold none")
+@click.option("--tokenizer", type=FOLDER, help="a folder whose tokenizer goes with the models")
+@click.option("--config", type=FOLDER, help="the configuration, when checkpoints hold none")
 @click.option("--private", is_flag=True, help="make new repositories private")
 @click.option("--remove", is_flag=True, help="remove a conversion once it is published")
 @click.option("--job", is_flag=True, help="let the cluster's scheduler convert, and upload behind it")
@@ -80,6 +79,7 @@ def _task(out: Out, source: str, repository: str, place: Path | None, said: dict
         raise ConfigError.of(
             "usage", f"{said['upload_delay']!r} is no number of seconds", hint="--upload-delay random"
         ) from None
+    there(config=said["config"], tokenizer=said["tokenizer"])
     folder, names = all_of(source, out.environ)
     return Task(
         found=finding.checkpoints(folder, **names),
