@@ -71,7 +71,7 @@ def convert(
         ),
         decisions={**model.decisions, **layout.decisions},
         ignored=model.ignored,
-        mapping=record.mapping(layout, source),
+        mapping=record.mapping(layout, source) if options.dry_run else (),
         warnings=tuple(model.warnings),
     )
     if not options.dry_run:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
+from itertools import accumulate
+from pathlib import Path
+
 from hpctrain_plugins.checkpoints.layout import Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, LowRank, Origin, Plus, Tensor
 
 
 def trace(tensor: Tensor) -> list[Origin]:
     """The tensors of the source that it holds bytes of, in their order; what is added comes last."""
-    spans = [
-        (strip.file, strip.offset, strip.offset + (band.count - 1) * strip.stride + strip.width)
-        for band in tensor.bands
-        for strip in band.strips
-        if strip.file is not None
-    ]
-    found = [o for o in tensor.origins if any(_meet(o, *span) for span in spans)]
-    return found + [o for other in added(tensor) for o in trace(other)]
+    spans: dict[Path, list[tuple[int, int]]] = defaultdict(list)
+    for band in tensor.bands:
+        for strip in band.strips:
+            if strip.file is not None:
+                stop = strip.offset + (band.count - 1) * strip.stride + strip.width
+                spans[strip.file].append((strip.offset, stop))
+    reach = {file: _Reach(found) for file, found in spans.items()}
+    own = [o for o in tensor.origins if o.file in reach and reach[o.file].meets(o)]
+    return own + [o for other in added(tensor) for o in trace(other)]
 
 
-def _meet(origin: Origin, file: object, start: int, stop: int) -> bool:
-    return origin.file == file and origin.offset < stop and start < origin.offset + origin.size
+class _Reach:
+    """How far the spans of one file go, for many questions: a tensor may be of thousands of parts."""
+
+    def __init__(self, spans: list[tuple[int, int]]) -> None:
+        spans.sort()
+        self._starts = [start for start, _ in spans]
+        self._stops = list(accumulate((stop for _, stop in spans), max))
+
+    def meets(self, origin: Origin) -> bool:
+        before = bisect_left(self._starts, origin.offset + origin.size)
+        return before > 0 and self._stops[before - 1] > origin.offset
 
 
 def added(tensor: Tensor) -> tuple[Tensor, ...]:
