@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from hpctrain_trl import environment
@@ -59,3 +62,27 @@ def test_a_path_that_exists_is_never_taken_apart(tmp_path: object) -> None:
     path = tmp_path / "odd:train"  # type: ignore[operator]
     path.write_text("x")
     assert split_of(str(path)) == (str(path), "")
+
+
+ENDS = """
+import atexit, sys, threading, time
+from hpctrain_trl import environment
+
+class Kept:
+    def __del__(self):
+        print("taken apart", end=";")
+
+kept = Kept()
+kept.itself = kept
+atexit.register(print, "at exit", end=";")
+threading.Thread(target=lambda: (time.sleep(0.2), print("thread", end=";"))).start()
+environment.end(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("code", [0, 75])
+def test_the_end_waits_for_threads_and_handlers_and_takes_nothing_apart(code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS, str(code)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "thread;at exit;", "")

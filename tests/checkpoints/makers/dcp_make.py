@@ -6,6 +6,7 @@ Below DIR: dcp/ and sharded/, want.safetensors from torch's own consolidation.
 # mypy: ignore-errors
 # It runs in the environment with torch, which the type checker does not see.
 
+import os
 import sys
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def work(rank, world, folder):
     dcp.save(weights, storage_writer=writer)
     dist.barrier()
     dist.destroy_process_group()
+    os._exit(0)  # a rank that takes Python apart may abort: https://github.com/pytorch/pytorch/issues/190489
 
 
 if __name__ == "__main__":
