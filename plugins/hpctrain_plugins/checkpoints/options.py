@@ -87,7 +87,8 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The report in the types of JSON."""
-        return attrs.asdict(self, value_serializer=_plain)
+        said = attrs.asdict(attrs.evolve(self, mapping=()), value_serializer=_plain)
+        return {**said, "mapping": list(self.mapping)}  # plain already
 
 
 def _plain(_instance: Any, _field: Any, value: Any) -> Any:
