@@ -157,11 +157,12 @@ def make(folder: Path, layers: int, name: str) -> None:
         return
     if name in NEEDS:
         make(folder, layers, NEEDS[name])
-    if name.startswith(("neox-hf", "llama")):
-        config = make_.NEOX if name == "neox-hf" else make_.MODEL
-        make_.model(folder / name, config, layers, "F32" if name == "llama-32" else "BF16")
+    if name == "llama-32":
+        make_.model(folder / name, make_.MODEL, layers, "F32")
+    elif name in ("neox-hf", "llama-hf"):  # twice the layers, so that every row copies about as many bytes
+        make_.model(folder / name, make_.NEOX if name == "neox-hf" else make_.MODEL, 2 * layers, "BF16")
     elif name == "adapter":
-        make_.adapter(folder / name, folder / "llama-hf", layers)
+        make_.adapter(folder / name, folder / "llama-hf", 2 * layers)
     elif name == "zero":
         make_.zero(folder / name, folder / "llama-32", 4)
     else:
