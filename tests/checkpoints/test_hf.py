@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hpctrain.errors import ConfigError, HpctrainError, IntegrityError
 from hpctrain_plugins.checkpoints.convert import convert
+from hpctrain_plugins.checkpoints.copying import engine
+from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import Harm, bf16, random_tensors, read_safetensors, write_safetensors
 
@@ -53,6 +57,23 @@ def test_shards_hold_the_same_bytes_and_the_record_says_so(source: Path, tmp_pat
     assert (out / "tokenizer.json").read_text() == "{}"
     index = json.loads((out / "model.safetensors.index.json").read_text())
     assert index["metadata"]["total_size"] == sum(v[1].nbytes for v in after.values())
+
+
+@pytest.mark.parametrize(
+    ("said", "workers"), [({}, [2, 1]), ({"dtype": "bf16"}, [2, 2]), ({"threads": 3}, [3, 3])]
+)
+def test_one_thread_moves_bytes_and_two_compute(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], workers: list[int]
+) -> None:
+    seen = []
+
+    def spied(tasks: Iterator[engine.Task], ledger: Ledger, threads: int) -> None:
+        seen.append(threads)
+        engine.run(tasks, ledger, threads)
+
+    monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.run", spied)
+    convert(source, "hf", tmp_path / "out", ConvertOptions(**said))
+    assert seen == workers  # of replicas, which are compared, and of the copy
 
 
 def test_fp32_to_bf16_rounds_to_nearest_even(source: Path, tmp_path: Path) -> None:

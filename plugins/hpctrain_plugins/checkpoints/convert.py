@@ -120,8 +120,8 @@ def _write(
     with Writeback() if options.fsync else nullcontext() as writeback:
         copy = Copy(folder, layout.files, progress, writeback)
         copy.allocate()
-        run(compare(replicas), ledger, options.threads)
-        run(copy.tasks(), ledger, options.threads)
+        run(compare(replicas), ledger, options.workers())
+        run(copy.tasks(), ledger, options.workers(moving=report.exactness == "exact"))
     checked = ledger.check()
     crcs = copy.seal()
     for name, path in layout.copies.items():
@@ -180,6 +180,6 @@ def _roundtrip(model: Model, folder: Path, options: ConvertOptions, report: Repo
             )
         pairs.append(Pair(left, right, "the source and what was written"))
     ledger = Ledger(again.crcs)  # the source was checked when it was copied; here its bytes are compared
-    run(compare(pairs), ledger, options.threads)
+    run(compare(pairs), ledger, options.workers())
     ledger.check()
     return again

@@ -60,7 +60,7 @@ def conversion(
         commands=(Cmd((*program(), "convert", *argv)),),
         # No GPU is used; but only a place that trains is surely not the login node.
         needs=frozenset({Need.TARGET, Need.GPU}),
-        launch=Launch(cpus_per_rank=int(options.get("threads", 1))),
+        launch=Launch(cpus_per_rank=int(options.get("threads") or 2)),
         minutes=_MINUTES,
     )
 

@@ -19,10 +19,6 @@ _KEPT = 6
 
 _SHORT = 4 * _FAR
 _own = threading.local()
-_turn = threading.Lock()
-"""Whose turn it is to fold: numpy lets go of Python at each exclusive or, and threads that fold at the same
-time hand it to each other each time; a third of all switches of a conversion are gone with it."""
-
 _Bytes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
 
 
@@ -35,14 +31,7 @@ def checksum(data: memoryview) -> int:
     end = len(data) - _FAR
     if end < _SHORT:
         return zlib.crc32(data)
-    with _turn:
-        left = _folded(np.frombuffer(data, np.uint8), end)
-    return zlib.crc32(left.data, 0xFFFFFFFF)
-
-
-def _folded(given: _Bytes, end: int) -> _Bytes:
-    """The last bytes, with all before `end` folded onto them."""
-    sums = _sums()
+    given, sums = np.frombuffer(data, np.uint8), _sums()
     sums.first[:] = 0
     sums.first[:4] = 0xFF  # what the register starts with
     whole = end - end % _NEAR
@@ -61,7 +50,7 @@ def _folded(given: _Bytes, end: int) -> _Bytes:
     here = number * _NEAR + end - whole
     left = given[end:] ^ sums.all[here : here + _FAR]
     left[:_NEAR] ^= sums.all[here + _FAR - _NEAR : here + _FAR]
-    return left
+    return zlib.crc32(left.data, 0xFFFFFFFF)
 
 
 class _Sums:

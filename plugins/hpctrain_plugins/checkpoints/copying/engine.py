@@ -24,7 +24,7 @@ from hpctrain_plugins.checkpoints.tensors import Tensor
 
 _BLOCK = 1 << 18
 """Bytes written at once: for larger pieces the kernel looks for memory in pieces as large. Where the page
-cache is full, as after a training, twice as much costs a tenth more CPU; half as much costs more anywhere."""
+cache is full, as after a training, twice as much costs a fifth more CPU; half as much costs more without."""
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with bytes done, bytes in all, and the file being written."""
