@@ -100,9 +100,9 @@ CASES = (
     Case("the same, read back", "neox-hf", "neox", {"tp": 2, "verify": "roundtrip"}, "neox-hf", math.inf),
     Case("neox tp 2 -> hf", "neox-2", "hf", {}, "neox-hf", 2),
     Case("hf -> nanotron tp 2", "llama-hf", "nanotron", {"tp": 2}, "llama-hf", 2),
+    Case("lora merge", "adapter", "hf", {}, "llama-hf", 8, 1.5, peer=PEFT, peer_cpu=3),
     Case("fp32 -> bf16", "llama-32", "hf", {"dtype": "bf16"}, "llama-32", 3),
     Case("zero-2 -> fp32", "zero", "hf", {}, "llama-32", 2, peer=ZERO, peer_cpu=4),
-    Case("lora merge", "adapter", "hf", {}, "llama-hf", 8, 1.5, peer=PEFT, peer_cpu=3),
 )
 
 
