@@ -50,8 +50,8 @@ class Ranks:
 def end(code: int) -> NoReturn:
     """Exit as Python does, but without taking it apart.
 
-    A thread of torch that lets go of a tensor just then aborts the process, now and then, when all is saved:
-    https://github.com/pytorch/pytorch/issues/190489
+    A thread of torch that lets go of a tensor just then aborts the process, when all is saved. The aborts
+    that were seen here look like it: https://github.com/pytorch/pytorch/issues/190489
     """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

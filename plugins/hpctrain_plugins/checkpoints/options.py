@@ -53,7 +53,7 @@ class ConvertOptions:
     def workers(self, *, moving: bool = False) -> int:
         """Threads, as said; or two, and one for `moving` bytes, which memory and disk are busy with.
 
-        There a second one saves a fifth of the time and costs up to a fifth more CPU (bench/convert.md).
+        There a second one saves up to a fifth of the time, and costs a tenth to a fifth more CPU.
         """
         return self.threads or (1 if moving else 2)
 

@@ -23,6 +23,7 @@ from hpctrain.model.words import Cmd, Loc
 from hpctrain.render.shell import plain
 from hpctrain.run import start
 from hpctrain.session import Session
+from hpctrain_plugins.checkpoints.options import ConvertOptions
 
 CONVERT = "convert"
 _MINUTES = 60
@@ -60,7 +61,7 @@ def conversion(
         commands=(Cmd((*program(), "convert", *argv)),),
         # No GPU is used; but only a place that trains is surely not the login node.
         needs=frozenset({Need.TARGET, Need.GPU}),
-        launch=Launch(cpus_per_rank=int(options.get("threads") or 2)),
+        launch=Launch(cpus_per_rank=ConvertOptions(threads=options.get("threads")).workers()),
         minutes=_MINUTES,
     )
 
