@@ -59,11 +59,18 @@ def test_shards_hold_the_same_bytes_and_the_record_says_so(source: Path, tmp_pat
     assert index["metadata"]["total_size"] == sum(v[1].nbytes for v in after.values())
 
 
+@pytest.mark.parametrize("local", [True, False])
 @pytest.mark.parametrize(
-    ("said", "workers"), [({}, [2, 1]), ({"dtype": "bf16"}, [2, 2]), ({"threads": 3}, [3, 3])]
+    ("said", "workers"),
+    [({}, None), ({"fsync": False}, [2, 1]), ({"dtype": "bf16"}, [2, 2]), ({"threads": 3}, [3, 3])],
 )
-def test_one_thread_moves_bytes_and_two_compute(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], workers: list[int]
+def test_one_thread_moves_bytes_in_memory_and_two_compute_or_wait_for_a_disk(
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: dict[str, Any],
+    workers: list[int] | None,
+    local: bool,
 ) -> None:
     seen = []
 
@@ -72,8 +79,10 @@ def test_one_thread_moves_bytes_and_two_compute(
         engine.run(tasks, ledger, threads)
 
     monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.run", spied)
+    monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.is_local", lambda folder: local)
     convert(source, "hf", tmp_path / "out", ConvertOptions(**said))
-    assert seen == workers  # of replicas, which are compared, and of the copy
+    # of replicas, which are compared, and of the copy
+    assert seen == (workers or [2, 2 if local else 1])
 
 
 def test_fp32_to_bf16_rounds_to_nearest_even(source: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import attrs
 from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints import record, registry
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
+from hpctrain_plugins.checkpoints.copying.disks import is_local
 from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, compare, run
 from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish, sweep
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
@@ -117,11 +118,13 @@ def _write(
 ) -> Report:
     ledger = Ledger(model.crcs)
     replicas = [Pair(a, b, "ranks that must hold the same") for a, b in model.replicas]
+    moved = report.exactness == "exact"
+    direct = moved and options.fsync and is_local(folder)
     with Writeback() if options.fsync else nullcontext() as writeback:
-        copy = Copy(folder, layout.files, progress, writeback)
+        copy = Copy(folder, layout.files, progress, writeback, direct=direct)
         copy.allocate()
         run(compare(replicas), ledger, options.workers())
-        run(copy.tasks(), ledger, options.workers(moving=report.exactness == "exact"))
+        run(copy.tasks(), ledger, options.workers(cached=moved and not direct))
     checked = ledger.check()
     crcs = copy.seal()
     for name, path in layout.copies.items():
@@ -137,7 +140,7 @@ def _write(
     )
     record.write(folder, done, options)
     if options.verify != "none":
-        again = _roundtrip(model, folder, options, done)
+        again = _roundtrip(model, folder, options, done, disk=folder if direct else None)
         compared = sum(t.nbytes for t in again.tensors.values())
         done = attrs.evolve(done, verified=options.verify, bytes_compared=compared)
         if options.verify == "logits":
@@ -162,7 +165,9 @@ def _logits(
     return compare(source, target, report.exactness)
 
 
-def _roundtrip(model: Model, folder: Path, options: ConvertOptions, report: Report) -> Model:
+def _roundtrip(
+    model: Model, folder: Path, options: ConvertOptions, report: Report, disk: Path | None
+) -> Model:
     """Read the written files as anybody would and compare every tensor with the source."""
     reader = registry.load(report.target_format)
     again = reader.read(folder, _plainly(options))
@@ -180,6 +185,6 @@ def _roundtrip(model: Model, folder: Path, options: ConvertOptions, report: Repo
             )
         pairs.append(Pair(left, right, "the source and what was written"))
     ledger = Ledger(again.crcs)  # the source was checked when it was copied; here its bytes are compared
-    run(compare(pairs), ledger, options.workers())
+    run(compare(pairs), ledger, options.workers(), disk)
     ledger.check()
     return again

@@ -50,12 +50,12 @@ class ConvertOptions:
     fsync: bool = True
     dry_run: bool = False
 
-    def workers(self, *, moving: bool = False) -> int:
-        """Threads, as said; or two, and one for `moving` bytes, which memory and disk are busy with.
+    def workers(self, *, cached: bool = False) -> int:
+        """Threads, as said; or two, and one for bytes that only move from page `cached` to page cached.
 
-        There a second one saves up to a fifth of the time, and costs a tenth to a fifth more CPU.
+        Memory is what they wait for there: a second one costs a tenth to a fifth more CPU.
         """
-        return self.threads or (1 if moving else 2)
+        return self.threads or (1 if cached else 2)
 
     @property
     def target_dtype(self) -> str:

@@ -76,7 +76,7 @@ class Convert(click.Command):
 @click.option("--rope-interleaved/--no-rope-interleaved", default=None, help="nanotron: order of rotary rows")
 @click.option("--masters", is_flag=True, help="read the optimizer's fp32 weights")
 @click.option("--shard-bytes", type=AT_LEAST_ONE, default=SHARD_BYTES, help="largest file of hf")
-@click.option("--threads", type=AT_LEAST_ONE, help="that work; else 2, and 1 where bytes only move")
+@click.option("--threads", type=AT_LEAST_ONE, help="that work; else 2, and 1 where bytes only move in memory")
 @click.option("--job", is_flag=True, help="let the cluster's scheduler do it")
 @click.option("--on", metavar="CLUSTER", help="of --job and -o: not this computer's")
 @click.option("--account", metavar="NAME", help="of --job: what it is charged to")

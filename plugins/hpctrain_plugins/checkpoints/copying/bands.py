@@ -215,8 +215,16 @@ def every(bands: Bands, width: int, start: int, step: int) -> Bands:
     return crop(bands, width * step, width * start, width * (start + 1))
 
 
-def split(bands: Bands, size: int) -> Iterator[Bands]:
-    """The bytes in pieces of `size`, the last one smaller."""
+def first_of(bands: Bands) -> int:
+    """Where in its file the first byte lies."""
+    return bands[0].strips[0].offset if bands else 0
+
+
+def split(bands: Bands, size: int, first: int = 0) -> Iterator[Bands]:
+    """The bytes in pieces of `size`, after one of `first`; the last one smaller."""
+    if first:
+        yield cut(bands, 0, first)
+        bands = cut(bands, first, size_of(bands))
     if len(bands) == 1 and bands[0].flat:  # most tensors, and so most of all pieces
         only = bands[0].strips[0]
         for at in range(0, only.width, size):

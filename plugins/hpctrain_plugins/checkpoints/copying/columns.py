@@ -11,8 +11,9 @@ import attrs
 import numpy as np
 
 from hpctrain_plugins.checkpoints.copying.bands import Band, Strip, join
+from hpctrain_plugins.checkpoints.copying.buffers import room_in
 from hpctrain_plugins.checkpoints.copying.compute import Chunk, chunks
-from hpctrain_plugins.checkpoints.copying.reading import CHUNK, room_in
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor
 
@@ -36,7 +37,7 @@ class Group:
 
     def chunks(self) -> list[Chunk]:
         """What is read at once; whole rows where they are cut."""
-        return chunks(self.tensor, self.dtype, rows=len(self.places) > 1)
+        return chunks(self.tensor, self.dtype, self.places[0].part.offset, rows=len(self.places) > 1)
 
     def pieces(
         self, data: memoryview, start: int, scratch: memoryview
@@ -53,7 +54,7 @@ class Group:
         row, left = start // grid.shape[1], 0
         for place in self.places:
             width = place.part.size // rows
-            piece = room_in(scratch, len(grid) * width)
+            piece = room_in(scratch, len(grid) * width, place.part.offset + row * width)
             np.frombuffer(piece, np.uint8).reshape(-1, width)[...] = grid[:, left : left + width]
             yield place, row * width, piece
             left += width

@@ -9,8 +9,9 @@ import attrs
 import numpy as np
 
 from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints.copying.buffers import PAGE, buffer, room_in
 from hpctrain_plugins.checkpoints.copying.casts import BLOCK, Array, as_array, cast, store, to_float32
-from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader, room_in
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader
 from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, LowRank, Plus, Tensor
 
 
@@ -29,20 +30,30 @@ class Chunk:
         return b.size_of(self.bands)
 
     @property
+    def offset(self) -> int:
+        """Where its first byte lies in a file."""
+        return b.first_of(self.bands)
+
+    @property
     def target_start(self) -> int:
         """Where the chunk begins in the target type."""
         return self.start // self.tensor.itemsize * _size(self.dtype)
 
 
-def chunks(tensor: Tensor, dtype: str, *, rows: bool = False) -> list[Chunk]:
-    """The tensor in pieces that fit the buffers; in whole `rows`, as computed ones always are."""
-    size = CHUNK * tensor.itemsize // max(tensor.itemsize, _size(dtype))
+def chunks(tensor: Tensor, dtype: str, at: int = 0, *, rows: bool = False) -> list[Chunk]:
+    """The tensor, which goes to byte `at` of a file, in pieces that fit the buffers.
+
+    They end with pages of the file; in whole `rows`, as computed ones always are, they cannot.
+    """
+    size, first = CHUNK * tensor.itemsize // max(tensor.itemsize, _size(dtype)), 0
     if rows or isinstance(tensor.add, LowRank):
         size = max(1, size // tensor.row_bytes) * tensor.row_bytes
+    elif tensor.dtype == dtype and tensor.nbytes > size and not at % tensor.itemsize:
+        first = size - at % PAGE
     out, start = [], 0
-    for piece in b.split(tensor.bands, size):
+    for piece in b.split(tensor.bands, size, first):
         out.append(Chunk(tensor, dtype, start, piece))
-        start += size
+        start += out[-1].size
     return out
 
 
@@ -53,6 +64,18 @@ def target_dtype(tensor: Tensor, wanted: str) -> str:
 
 def _size(dtype: str) -> int:
     return ITEMSIZE[dtype]
+
+
+def same(one: memoryview, other: memoryview) -> bool:
+    """Whether the bytes are equal; two views by themselves are compared number by number, in Python."""
+    if len(one) != len(other):
+        return False
+    whole = len(one) // 8
+    for at in range(0, whole, BLOCK):
+        a, b = (np.frombuffer(side, np.uint64, min(BLOCK, whole - at), at * 8) for side in (one, other))
+        if (a != b).any():
+            return False
+    return bytes(one[whole * 8 :]) == bytes(other[whole * 8 :])
 
 
 class Factors:
@@ -91,17 +114,17 @@ class Producer:
     def __init__(self, reader: Reader, factors: Factors) -> None:
         self._reader = reader
         self._factors = factors
-        self._raw = memoryview(bytearray(CHUNK))
-        self._out = memoryview(bytearray(CHUNK))
+        self._raw = buffer(CHUNK)
+        self._out = buffer(CHUNK)
 
-    def produce(self, chunk: Chunk) -> tuple[memoryview, int | None]:
-        """The bytes to write, valid until the next call, and their CRC32 if it is known."""
-        data = room_in(self._raw, chunk.size)
+    def produce(self, chunk: Chunk, at: int = 0) -> tuple[memoryview, int | None]:
+        """The bytes for byte `at` of a file, valid until the next call, and their CRC32 if it is known."""
+        data = room_in(self._raw, chunk.size, at)
         crc = self._reader.fill(chunk.bands, data)
         tensor = chunk.tensor
         if tensor.add is None and tensor.dtype == chunk.dtype:
             return data, crc
-        out = room_in(self._out, chunk.size // tensor.itemsize * _size(chunk.dtype))
+        out = room_in(self._out, chunk.size // tensor.itemsize * _size(chunk.dtype), at)
         if tensor.add is not None:
             self._added(chunk, data, out)
         else:

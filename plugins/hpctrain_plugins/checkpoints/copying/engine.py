@@ -13,19 +13,15 @@ from typing import TypeAlias
 import attrs
 
 from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.copying.bands import cut
+from hpctrain_plugins.checkpoints.copying.bands import cut, first_of
 from hpctrain_plugins.checkpoints.copying.columns import Group, Place, groups
-from hpctrain_plugins.checkpoints.copying.compute import Chunk, Factors, Producer, chunks
+from hpctrain_plugins.checkpoints.copying.compute import Chunk, Factors, Producer, chunks, same
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
-from hpctrain_plugins.checkpoints.copying.reading import Ledger, OpenFiles, Reader
+from hpctrain_plugins.checkpoints.copying.reading import Ledger, Reader
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
+from hpctrain_plugins.checkpoints.copying.writing import Writer, put
 from hpctrain_plugins.checkpoints.layout import OutFile
 from hpctrain_plugins.checkpoints.tensors import Tensor
-
-_BLOCK = 1 << 17
-"""Bytes written at once, up to the next multiple of it in the file: so the kernel holds each in one piece
-of memory. Writes across those borders cost a tenth more CPU in all; larger pieces are hard to find where the
-page cache is full, as after a training."""
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with bytes done, bytes in all, and the file being written."""
@@ -43,28 +39,32 @@ class Pair:
 class Worker:
     """What one thread holds."""
 
-    def __init__(self, ledger: Ledger, factors: Factors) -> None:
-        self.reader = Reader(ledger)
+    def __init__(self, ledger: Ledger, factors: Factors, disk: Path | None) -> None:
+        self.reader = Reader(ledger, disk)
         self.producer = Producer(self.reader, factors)
-        self.out = OpenFiles(os.O_WRONLY | os.O_CLOEXEC)
+        self.other = Producer(self.reader, factors)
+        self.writer = Writer()
 
     def close(self) -> None:
         """Close every file."""
         self.reader.close()
-        self.out.close()
+        self.writer.close()
 
 
 Task: TypeAlias = Callable[[Worker], None]
 
 
-def run(tasks: Iterator[Task], ledger: Ledger, threads: int) -> None:
-    """Do all tasks with `threads` workers; the first error stops all of them."""
+def run(tasks: Iterator[Task], ledger: Ledger, threads: int, disk: Path | None = None) -> None:
+    """Do all tasks with `threads` workers; the first error stops all of them.
+
+    What lies below `disk` is read from the disk itself.
+    """
     lock, stop = threading.Lock(), threading.Event()
     failures: list[BaseException] = []
     factors = Factors()
 
     def work() -> None:
-        worker = Worker(ledger, factors)
+        worker = Worker(ledger, factors, disk)
         try:
             while not stop.is_set():
                 with lock:
@@ -97,11 +97,14 @@ class Copy:
         files: Sequence[OutFile],
         progress: Progress | None,
         writeback: Writeback | None = None,
+        *,
+        direct: bool = False,
     ) -> None:
         self._files = files
         self._paths = [root / f.name for f in files]
         self._progress = progress
         self._writeback = writeback
+        self._direct = direct
         self._lock = threading.Lock()
         # One writer to a file at a time: in the kernel a second one would spin for the file's lock.
         self._writing = [threading.Lock() for _ in files]
@@ -124,7 +127,8 @@ class Copy:
 
     def _task(self, group: Group, chunk: Chunk) -> Task:
         def do(worker: Worker) -> None:
-            data, crc = worker.producer.produce(chunk)
+            first = group.places[0].part.offset + chunk.target_start
+            data, crc = worker.producer.produce(chunk, first)
             scratch = worker.reader.scratch
             for place, start, piece in group.pieces(data, chunk.target_start, scratch):
                 known = crc if piece is data else None
@@ -135,12 +139,12 @@ class Copy:
     def _put(self, worker: Worker, place: Place, start: int, data: memoryview, crc: int) -> None:
         path = self._paths[place.file]
         with self._writing[place.file]:
-            _write(worker.out[path], place.part.offset + start, data)
+            cached = worker.writer.write(path, place.part.offset + start, data, direct=self._direct)
         with self._lock:
             self._crcs[place.file, place.number].append((start, len(data), crc))
             self._done += len(data)
             if self._writeback:
-                self._writeback.note(path, len(data))
+                self._writeback.note(path, cached)
             if self._progress:
                 self._progress(self._done, self._total, self._files[place.file].name)
 
@@ -161,7 +165,7 @@ class Copy:
             texts = [*file.texts, *(file.seal(known) if file.seal else ())]
             with path.open("r+b") as out:
                 for offset, text in texts:
-                    _write(out.fileno(), offset, memoryview(text))
+                    put(out.fileno(), offset, memoryview(text))
         return crcs
 
 
@@ -170,7 +174,7 @@ def compare(pairs: Sequence[Pair]) -> Iterator[Task]:
     for pair in pairs:
         if pair.left.shape != pair.right.shape:
             raise _differ(pair)
-        for left in chunks(pair.left, pair.right.dtype):
+        for left in chunks(pair.left, pair.right.dtype, first_of(pair.right.bands)):
             start = left.target_start
             stop = start + left.size // pair.left.itemsize * pair.right.itemsize
             held = cut(pair.right.bands, start, stop)
@@ -179,9 +183,9 @@ def compare(pairs: Sequence[Pair]) -> Iterator[Task]:
 
 def _comparison(pair: Pair, left: Chunk, right: Chunk) -> Task:
     def do(worker: Worker) -> None:
-        one = bytes(worker.producer.produce(left)[0])
-        # Bytes on both sides: a view is compared number by number, which takes ten times as long.
-        if one != bytes(worker.producer.produce(right)[0]):
+        one, _ = worker.producer.produce(left)
+        other, _ = worker.other.produce(right, right.offset)
+        if not same(one, other):
             raise _differ(pair)
 
     return do
@@ -205,10 +209,3 @@ def _reserve(fd: int, size: int) -> None:
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
             raise
         os.truncate(fd, size)
-
-
-def _write(fd: int, offset: int, data: memoryview) -> None:
-    done = 0
-    while done < len(data):
-        at = offset + done
-        done += os.pwrite(fd, data[done : done + _BLOCK - at % _BLOCK], at)

@@ -17,41 +17,21 @@ import numpy as np
 
 from hpctrain.errors import IntegrityError
 from hpctrain_plugins.checkpoints.copying.bands import Band, Bands, Strip
+from hpctrain_plugins.checkpoints.copying.buffers import buffer, room_in
 from hpctrain_plugins.checkpoints.copying.casts import Array
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
+from hpctrain_plugins.checkpoints.copying.disks import Disk
+from hpctrain_plugins.checkpoints.copying.files import OpenFiles
 
 CHUNK = 2 << 20
-"""Bytes of the source per step, and at most of what is made of them; a thread holds four times that.
+"""Bytes of the source per step, and at most of what is made of them; a thread holds four times that, and five
+times to compare.
 
 Half of it fits smaller caches, and costs more all the same: threads hand files and Python over to each other
 at every step, and the columns of each rank get so short that their checksums take longer."""
 
 _WIDE = 1 << 14
 """A row that is worth a read of its own when what lies between is not wanted."""
-
-_OPEN_FILES = 32
-
-
-class OpenFiles:
-    """File descriptors of one thread, the least used closed first."""
-
-    def __init__(self, flags: int) -> None:
-        self._flags = flags
-        self._held: dict[Path, int] = {}
-
-    def __getitem__(self, path: Path) -> int:
-        fd = self._held.pop(path, None)
-        if fd is None:
-            if len(self._held) >= _OPEN_FILES:
-                os.close(self._held.pop(next(iter(self._held))))
-            fd = os.open(path, self._flags)
-        self._held[path] = fd
-        return fd
-
-    def close(self) -> None:
-        """Close every file."""
-        while self._held:
-            os.close(self._held.popitem()[1])
 
 
 @attrs.frozen
@@ -147,23 +127,26 @@ def _reread(path: Path, entry: Checksum) -> int:
     return crc
 
 
-def room_in(held: memoryview, size: int) -> memoryview:
-    """`size` bytes of a buffer, or of a new one for a row that is longer."""
-    return held[:size] if size <= len(held) else memoryview(bytearray(size))
+def _read(fd: int, into: memoryview, offset: int) -> int:
+    return os.preadv(fd, [into], offset)
 
 
 class Reader:
     """Fills buffers for one thread."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._files = OpenFiles(os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, ledger: Ledger, disk: Path | None = None) -> None:
+        """Files below `disk` are read from the disk itself, whatever the page cache holds of them."""
+        self._files = OpenFiles(os.O_RDONLY)
+        self._disk = Disk(os.O_RDONLY, _read)
+        self._below = disk
         self._ledger = ledger
-        self.scratch = memoryview(bytearray(CHUNK))
+        self.scratch = buffer(CHUNK)
         """Room that anybody may use until something is read again."""
 
     def close(self) -> None:
         """Close every file."""
         self._files.close()
+        self._disk.close()
 
     def fill(self, bands: Bands, into: memoryview) -> int | None:
         """Put the bytes of `bands` into `into`; the CRC32, when reading gave it for nothing."""
@@ -174,7 +157,7 @@ class Reader:
             if band.count == 1:
                 for strip in band.strips:
                     piece = into[at : at + strip.width]
-                    crc = self._read(strip.file, strip.offset, piece)
+                    crc = self._piece(strip.file, strip.offset, piece)
                     at += strip.width
             else:
                 self._rows(band, here)
@@ -182,22 +165,29 @@ class Reader:
         only = len(bands) == 1 and bands[0].flat
         return crc if only else None
 
-    def _read(self, path: Path | None, offset: int, into: memoryview) -> int | None:
+    def _piece(self, path: Path | None, offset: int, into: memoryview) -> int | None:
         if path is None:
             into[:] = bytes(len(into))
             return None
-        done, fd = 0, self._files[path]
-        while done < len(into):
-            n = os.preadv(fd, [into[done:]], offset + done)
-            if n == 0:
-                said = f"{path} ends at byte {offset + done}, {len(into) - done} bytes too early"
-                raise IntegrityError.of("checkpoint-damaged", said, where=str(path))
-            done += n
+        first, last = 0, 0
+        if self._below and path.is_relative_to(self._below):
+            first, last = self._disk.move(path, offset, into)
+        self._cached(path, offset, into[:first])
+        self._cached(path, offset + last, into[last:])
         if not self._ledger.watches(path):
             return None
         crc = checksum(into)
         self._ledger.note(path, offset, len(into), crc)
         return crc
+
+    def _cached(self, path: Path, offset: int, into: memoryview) -> None:
+        done = 0
+        while done < len(into):
+            n = _read(self._files[path], into[done:], offset + done)
+            if n == 0:
+                said = f"{path} ends at byte {offset + done}, {len(into) - done} bytes too early"
+                raise IntegrityError.of("checkpoint-damaged", said, where=str(path))
+            done += n
 
     def _rows(self, band: Band, into: memoryview) -> None:
         target = np.frombuffer(into, np.uint8).reshape(band.count, band.width)
@@ -215,8 +205,8 @@ class Reader:
     def _columns(self, strip: Strip, into: Array) -> None:
         """Rows that lie apart: one read over all of them, then a copy of the columns."""
         rows = into.shape[0]
-        seen = self.scratch[: (rows - 1) * strip.stride + strip.width]
-        self._read(strip.file, strip.offset, seen)
+        seen = room_in(self.scratch, (rows - 1) * strip.stride + strip.width, strip.offset)
+        self._piece(strip.file, strip.offset, seen)
         shape, steps = (rows, strip.width), (strip.stride, 1)
         grid = np.frombuffer(seen, np.uint8)
         into[...] = np.lib.stride_tricks.as_strided(grid, shape, steps)

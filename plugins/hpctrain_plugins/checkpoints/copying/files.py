@@ -1,0 +1,30 @@
+"""The open files of one thread."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_AT_ONCE = 32
+
+
+class OpenFiles:
+    """File descriptors by path, the least used closed first."""
+
+    def __init__(self, flags: int) -> None:
+        self._flags = flags | os.O_CLOEXEC
+        self._held: dict[Path, int] = {}
+
+    def __getitem__(self, path: Path) -> int:
+        fd = self._held.pop(path, None)
+        if fd is None:
+            if len(self._held) >= _AT_ONCE:
+                os.close(self._held.pop(next(iter(self._held))))
+            fd = os.open(path, self._flags)
+        self._held[path] = fd
+        return fd
+
+    def close(self) -> None:
+        """Close every file."""
+        while self._held:
+            os.close(self._held.popitem()[1])

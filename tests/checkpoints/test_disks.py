@@ -1,0 +1,178 @@
+"""Pages between memory and the disk itself: the same bytes as by way of the page cache."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import attrs
+import pytest
+
+from hpctrain.errors import IntegrityError
+from hpctrain_plugins.checkpoints.convert import convert
+from hpctrain_plugins.checkpoints.copying import buffers
+from hpctrain_plugins.checkpoints.copying.buffers import PAGE, buffer, room_in, whole_pages
+from hpctrain_plugins.checkpoints.copying.disks import Disk, is_local
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Ledger, Reader
+from hpctrain_plugins.checkpoints.copying.writing import Writer
+from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.tensors import whole
+from tests.checkpoints.models import LLAMA, make
+
+
+def taken(folder: Path) -> bool:
+    """Whether the disk below the tests takes and gives pages without the page cache."""
+    disk = Disk(os.O_RDWR | os.O_CREAT, os.pwrite)
+    moved = is_local(folder) and disk.move(folder / "asked", 0, filled(CHUNK, 0)) == (0, CHUNK)
+    disk.close()
+    (folder / "asked").unlink(missing_ok=True)
+    return moved
+
+
+PLACES = [0, 1, 511, PAGE, PAGE + 8, 3 * PAGE - 1]
+SIZES = [0, 1, PAGE, buffers.WORTH + PAGE - 1, buffers.WORTH + 2 * PAGE, CHUNK - 1, CHUNK]
+
+
+def texts(folder: Path) -> dict[str, bytes]:
+    """Every file but the record, which says how long it took."""
+    return {
+        str(f.relative_to(folder)): f.read_bytes()
+        for f in folder.rglob("*")
+        if f.is_file() and f.name != "conversion.json"
+    }
+
+
+def filled(size: int, at: int) -> memoryview:
+    """`size` random bytes that lie in memory as from byte `at` of a file."""
+    room = room_in(buffer(CHUNK), size, at)
+    room[:] = os.urandom(size)
+    return room
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("at", PLACES)
+@pytest.mark.parametrize("shift", [0, 1])
+def test_whatever_lies_where_the_file_holds_it(tmp_path: Path, at: int, size: int, shift: int) -> None:
+    file, data = tmp_path / "file", filled(size, at + shift)
+    file.write_bytes(b"x" * (at + size + 9))
+    writer = Writer()
+    cached = writer.write(file, at, data, direct=True)
+    writer.close()
+    assert file.read_bytes() == b"x" * at + bytes(data) + b"x" * 9
+    first, last = whole_pages(data, at)
+    if taken(tmp_path):
+        assert cached == size - (last - first)
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.parametrize("at", PLACES)
+def test_whatever_the_file_holds_is_read(tmp_path: Path, at: int, size: int) -> None:
+    file, text = tmp_path / "file", os.urandom(at + size)
+    file.write_bytes(text)
+    reader, room = Reader(Ledger({}), tmp_path), room_in(buffer(CHUNK), size, at)
+    reader.fill(whole("w", "U8", (size,), file, at).bands, room)
+    reader.close()
+    assert bytes(room) == text[at:]
+
+
+def test_a_file_that_ends_too_early_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(CHUNK // 2 + 700))
+    reader = Reader(Ledger({}), tmp_path)
+    with pytest.raises(
+        IntegrityError, match=f"ends at byte {CHUNK // 2 + 700}, {CHUNK // 2 - 700} bytes too early"
+    ):
+        reader.fill(whole("w", "U8", (CHUNK,), file, 0).bands, room_in(buffer(CHUNK), CHUNK))
+    reader.close()
+
+
+def test_a_file_system_that_refuses_is_asked_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def refusing(fd: int, data: memoryview, at: int) -> int:
+        asked.append(at)
+        if len(asked) == 1:
+            return os.pwrite(fd, data[:PAGE], at)  # some of it went well
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "O_DIRECT", 0)
+    file, data = tmp_path / "file", filled(CHUNK, 0)
+    file.touch()
+    writer = Writer()
+    writer._disk = Disk(os.O_WRONLY, refusing)
+    assert writer.write(file, 0, data, direct=True) == CHUNK - PAGE
+    assert writer.write(file, CHUNK, data, direct=True) == CHUNK
+    assert file.read_bytes() == bytes(data) * 2
+    assert asked == [0, PAGE]
+    writer.close()
+
+
+def test_a_broken_disk_is_no_refusal(tmp_path: Path) -> None:
+    def broken(fd: int, data: memoryview, at: int) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "file").touch()
+    disk = Disk(os.O_WRONLY, broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        disk.move(tmp_path / "file", 0, filled(CHUNK, 0))
+    disk.close()
+
+
+def test_memory_and_what_the_kernel_makes_up_are_no_disks() -> None:
+    assert not is_local(Path("/proc"))
+    if Path("/dev/shm").is_mount():
+        assert not is_local(Path("/dev/shm"))
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("neox", ConvertOptions(tp=2)),
+        ("hf", ConvertOptions(shard_bytes=50_000)),
+        ("nanotron", ConvertOptions()),
+    ],
+)
+def test_there_and_back_past_the_page_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, options: ConvertOptions
+) -> None:
+    monkeypatch.setattr(buffers, "WORTH", 1)  # every page that a tensor fills
+    source = make(tmp_path / "model", {**LLAMA, "hidden_size": 256, "intermediate_size": 600})
+    moved: list[int] = []
+    move = Disk.move
+
+    def counted(self: Disk, path: Path, at: int, data: memoryview) -> tuple[int, int]:
+        first, last = move(self, path, at, data)
+        moved.append(last - first)
+        return first, last
+
+    monkeypatch.setattr(Disk, "move", counted)
+    monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.is_local", lambda folder: True)
+    convert(source, target, tmp_path / "disk", attrs.evolve(options, verify="roundtrip"))
+    assert not taken(tmp_path) or sum(moved) > 500_000
+    seen = len(moved)
+    convert(source, target, tmp_path / "cache", attrs.evolve(options, fsync=False))
+    assert len(moved) == seen
+    convert(tmp_path / "disk", "hf", tmp_path / "back", ConvertOptions(verify="roundtrip"))
+    assert texts(tmp_path / "disk") == texts(tmp_path / "cache")
+
+
+def test_what_went_to_the_disk_is_not_left_in_memory(tmp_path: Path) -> None:
+    if not taken(tmp_path):
+        pytest.skip(
+            "the tests' folder is on no disk of this machine that can be written to without its cache"
+        )
+    source = make(tmp_path / "model", {**LLAMA, "vocab_size": 40_000})
+    convert(source, "hf", tmp_path / "out", ConvertOptions(verify="roundtrip"))
+
+    def cached(folder: Path) -> bool:
+        with (folder / "model.safetensors").open("rb") as file:
+            try:
+                return os.preadv(file.fileno(), [bytearray(PAGE)], 2 << 20, os.RWF_NOWAIT) > 0
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                pytest.skip(f"the file system does not say what it has cached ({error.strerror})")
+
+    assert cached(source)
+    assert not cached(tmp_path / "out")
