@@ -40,6 +40,7 @@ soak: setup
 	HPCTRAIN_SOAK=100 tests/setup/test.sh -m slow tests/data
 	HPCTRAIN_SOAK=200 tests/setup/test.sh -m slow tests/twin/test_overlay_rounds.py
 bench: $(VENV)/.installed
+	tests/setup/demo.sh --once
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.data
 	$(BIN)/python -m bench.convert --peers "$$(tests/setup/torch.sh deepspeed)"
