@@ -106,7 +106,8 @@ class Copy:
         self._writeback = writeback
         self._direct = direct
         self._lock = threading.Lock()
-        # One writer to a file at a time: in the kernel a second one would spin for the file's lock.
+        # One writer to a file at a time: in the kernel a second one would spin for the file's lock, and
+        # where a block is larger than a page, what goes past the cache and what goes into it must not meet.
         self._writing = [threading.Lock() for _ in files]
         self._done = 0
         self._total = sum(f.size for f in files)
