@@ -225,6 +225,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     said = parser.parse_args()
     place = said.out or Path(tempfile.gettempdir())
+    if not said.peers:
+        print("without other tools: --peers names no Python that has them")
     room = said.layers * _ROOM
     if shutil.disk_usage(place).free < room:
         print(f"not measured: {place} has no {room / 1e9:.0f} GB free; --layers N asks for less")
