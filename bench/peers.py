@@ -54,7 +54,7 @@ class Peer:
 
 PEERS = (
     Peer(
-        package="hpctrain[all]",
+        package="hpctrain[clusters]",
         start=("hpctrain", "--help"),
         dry=("hpctrain", "plan", str(EXAMPLE)),
         submit=("hpctrain", "submit", "run.toml"),

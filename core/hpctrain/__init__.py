@@ -9,18 +9,36 @@ TYPE_CHECKING = False  # type checkers take it for true; importing typing costs 
 if TYPE_CHECKING:
     from typing import Any
 
-    from hpctrain.errors import HpctrainError, Problem
+    from hpctrain.errors import HpctrainError, JobFailed, Problem, TimedOut
     from hpctrain.hooks.marker import hookimpl
+    from hpctrain.model.job import State
+    from hpctrain.run.find import open_run
+    from hpctrain.run.live import LiveRun
     from hpctrain.session import Session
 
 _HOMES = {
     "HpctrainError": "hpctrain.errors",
+    "JobFailed": "hpctrain.errors",
+    "LiveRun": "hpctrain.run.live",
     "Problem": "hpctrain.errors",
-    "hookimpl": "hpctrain.hooks.marker",
     "Session": "hpctrain.session",
+    "State": "hpctrain.model.job",
+    "TimedOut": "hpctrain.errors",
+    "hookimpl": "hpctrain.hooks.marker",
+    "open_run": "hpctrain.run.find",
 }
 
-__all__ = ["HpctrainError", "Problem", "Session", "hookimpl"]
+__all__ = [
+    "HpctrainError",
+    "JobFailed",
+    "LiveRun",
+    "Problem",
+    "Session",
+    "State",
+    "TimedOut",
+    "hookimpl",
+    "open_run",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hpctrain.model.frozen import frozen
+from attrs import frozen
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -20,10 +20,15 @@ class Span:
     """A place in a file the user wrote: lines and columns count from 1, `end` is the column after."""
 
     file: str
+    """The file, as its user named it."""
     line: int
+    """The line."""
     column: int = 1
+    """The first column."""
     end: int | None = None
+    """The column after the last."""
     text: str = ""
+    """The line's text."""
 
 
 @frozen(kw_only=True)
@@ -96,13 +101,17 @@ class SubmitError(HpctrainError):
 
 
 class NotReachable(HpctrainError):
-    """This machine cannot do what was asked: no network, no scheduler."""
+    """The command needs something that this machine lacks: a network, a scheduler."""
 
     exit_code = 6
 
 
+class TimedOut(NotReachable):
+    """What was waited for did not end in the time that it was given."""
+
+
 class IntegrityError(HpctrainError):
-    """Content is not what its manifest says."""
+    """Content does not match its manifest."""
 
     exit_code = 7
 
@@ -117,12 +126,12 @@ INTERRUPTED = 130
 
 
 def fatal(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Those that stop the command."""
+    """The problems that stop the command, without the warnings."""
     return tuple(p for p in problems if p.fatal)
 
 
 def raise_fatal(problems: Iterable[Problem], error: type[HpctrainError] = ConfigError) -> None:
     """Raise `error` with every problem when one of them is fatal."""
-    found = tuple(problems)
-    if fatal(found):
-        raise error(*found)
+    all_problems = tuple(problems)
+    if fatal(all_problems):
+        raise error(*all_problems)

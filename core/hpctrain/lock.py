@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from attrs import frozen
+
 from hpctrain.errors import ConfigError
-from hpctrain.model.frozen import frozen
 from hpctrain.model.run import RunSpec
-from hpctrain.model.sha import sha256
 from hpctrain.model.step import Pin
 from hpctrain.plan.encode import encode
 
@@ -24,13 +25,29 @@ REBUILD = "rebuild"
 """The kind of a pin that names no version: how often a package was asked to be built anew."""
 
 
+REQUEST = "asked"
+"""The key in the file under which the hash of what was resolved stands."""
+
+
 @frozen(kw_only=True)
 class Lock:
     """The pins of one cluster, and whether they answer what the run asks now."""
 
     pins: tuple[Pin, ...] = ()
-    found: bool = False
+    exists: bool = False
+    """The file has a table for the cluster."""
     stale: bool = False
+    """The run asked for something else when it was locked."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether the cluster is locked for what the run asks now."""
+        return self.exists and not self.stale
+
+    @property
+    def valid_pins(self) -> tuple[Pin, ...]:
+        """The pins to plan with: none when they were resolved for another request."""
+        return () if self.stale else self.pins
 
 
 def path_of(run_file: Path) -> Path:
@@ -39,10 +56,12 @@ def path_of(run_file: Path) -> Path:
     return run_file if name.endswith(".lock.toml") else run_file.with_name(f"{run_file.stem}.lock.toml")
 
 
-def asked(run: RunSpec) -> str:
+def request_hash(run: RunSpec) -> str:
     """A hash of all that pins are resolved from."""
-    said = encode([run.environment, run.assets, run.code, sorted(run.inputs.items())], frozenset({"stack"}))
-    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+    request = encode(
+        [run.environment, run.assets, run.code, sorted(run.inputs.items())], frozenset({"stack"})
+    )
+    return sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read(run_file: Path, cluster: str, run: RunSpec) -> Lock:
@@ -51,20 +70,23 @@ def read(run_file: Path, cluster: str, run: RunSpec) -> Lock:
     if table is None:
         return Lock()
     try:
-        pins = tuple(_pin(key, value) for key, value in table.items() if key != "asked")
+        pins = tuple(_pin(key, value) for key, value in table.items() if key != REQUEST)
     except ValueError as error:
         raise ConfigError.of(
             "lock-file", f"{path_of(run_file).name}: {error}", where=f"pins.{cluster}", hint="hpctrain lock"
         ) from error
-    return Lock(pins=pins, found=True, stale=table.get("asked") != asked(run))
+    return Lock(pins=pins, exists=True, stale=table.get(REQUEST) != request_hash(run))
 
 
 def text(run_file: Path, pins: Mapping[str, tuple[str, Iterable[Pin]]]) -> str:
-    """The lock's text: the run file, then `pins` over those of other clusters that are there."""
+    """The lock's text: the run file, then its pins on each cluster; clusters not in `pins` stay as they are.
+
+    `pins` has for each cluster the hash of what was resolved, and the result.
+    """
     tables = _tables(path_of(run_file))
-    for cluster, (what, found) in pins.items():
-        rows = {f"{p.kind}:{p.name}": p.value for p in found}
-        tables[cluster] = {"asked": what, **dict(sorted(rows.items()))}
+    for cluster, (request, pins_of_cluster) in pins.items():
+        rows = {f"{pin.kind}:{pin.name}": pin.value for pin in pins_of_cluster}
+        tables[cluster] = {REQUEST: request, **dict(sorted(rows.items()))}
     body = run_file.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
     lines = [body, "", MARK]
     for cluster, table in sorted(tables.items()):
@@ -75,21 +97,21 @@ def text(run_file: Path, pins: Mapping[str, tuple[str, Iterable[Pin]]]) -> str:
 
 def rebuilt(pins: Iterable[Pin], packages: Iterable[str]) -> tuple[Pin, ...]:
     """The pins with one rebuild more of each package, which makes another key of what it is part of."""
-    kept = list(pins)
+    result = list(pins)
     for package in packages:
-        last = next((p for p in kept if (p.kind, p.name) == (REBUILD, package)), None)
+        last = next((pin for pin in result if (pin.kind, pin.name) == (REBUILD, package)), None)
         count = int(last.value) if last and last.value.isdigit() else 0
-        kept = [p for p in kept if p is not last] + [Pin(package, REBUILD, str(count + 1))]
-    return tuple(kept)
+        result = [pin for pin in result if pin is not last] + [Pin(package, REBUILD, str(count + 1))]
+    return tuple(result)
 
 
 def _tables(path: Path) -> dict[str, dict[str, Any]]:
-    from hpctrain.runfile.text import read_toml
+    from hpctrain.runfile.reading.text import read_toml
 
     if not path.is_file():
         return {}
-    found = read_toml(path, path.name).data.get("pins", {})
-    return {name: dict(table) for name, table in found.items() if isinstance(table, Mapping)}
+    tables = read_toml(path, path.name).data.get("pins", {})
+    return {name: dict(table) for name, table in tables.items() if isinstance(table, Mapping)}
 
 
 def _pin(key: str, value: Any) -> Pin:

@@ -5,29 +5,118 @@ These names are API: they stay where they are when the modules behind them move.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hpctrain.errors import ConfigError, NotReachable, PluginError, Problem, Span, SubmitError
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster, Place, Queue, Storage
-from hpctrain.model.duration import Duration
-from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule, State
-from hpctrain.model.layer import At, Bind, EnvVar, File, How, Layer, Module, Quote
-from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
-from hpctrain.model.run import Asset, Code, RunSpec, Stack
-from hpctrain.model.step import After, Artifact, Launch, Need, Pin, Ranks, Step, When
-from hpctrain.model.train import Layout, Numbers, Pattern, Train
-from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, template
+from hpctrain.lazy import names_of
 
 if TYPE_CHECKING:
+    from hpctrain.errors import (
+        ConfigError,
+        HpctrainError,
+        IntegrityError,
+        JobFailed,
+        NotReachable,
+        PluginError,
+        Problem,
+        Span,
+        StepFailed,
+        SubmitError,
+        TimedOut,
+        raise_fatal,
+    )
+    from hpctrain.hooks.marker import hookimpl
+    from hpctrain.model.cluster import Cluster, Place, Queue, Storage
+    from hpctrain.model.duration import Duration
+    from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule, State
+    from hpctrain.model.layer import Bind, EnvVar, File, How, Layer, Module, Quote, Scope
+    from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
+    from hpctrain.model.run import Asset, Code, Package, RunSpec, Stack
+    from hpctrain.model.step import After, Artifact, Launch, Need, Pin, Ranks, Step, When
+    from hpctrain.model.tools import ProgramRunner
+    from hpctrain.model.train import Layout, Numbers, Pattern, Train
+    from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, locs_in, template, words_in
     from hpctrain.render.scripts import Shape, step_files
+else:
+    # In a job only what a step uses is imported: its environment has no pluggy.
+    __getattr__ = names_of(
+        __name__,
+        {
+            "ConfigError": "hpctrain.errors:ConfigError",
+            "HpctrainError": "hpctrain.errors:HpctrainError",
+            "IntegrityError": "hpctrain.errors:IntegrityError",
+            "JobFailed": "hpctrain.errors:JobFailed",
+            "NotReachable": "hpctrain.errors:NotReachable",
+            "PluginError": "hpctrain.errors:PluginError",
+            "Problem": "hpctrain.errors:Problem",
+            "Span": "hpctrain.errors:Span",
+            "StepFailed": "hpctrain.errors:StepFailed",
+            "SubmitError": "hpctrain.errors:SubmitError",
+            "TimedOut": "hpctrain.errors:TimedOut",
+            "raise_fatal": "hpctrain.errors:raise_fatal",
+            "hookimpl": "hpctrain.hooks.marker:hookimpl",
+            "Cluster": "hpctrain.model.cluster:Cluster",
+            "Place": "hpctrain.model.cluster:Place",
+            "Queue": "hpctrain.model.cluster:Queue",
+            "Storage": "hpctrain.model.cluster:Storage",
+            "Duration": "hpctrain.model.duration:Duration",
+            "Allocation": "hpctrain.model.job:Allocation",
+            "Event": "hpctrain.model.job:Event",
+            "Job": "hpctrain.model.job:Job",
+            "JobFiles": "hpctrain.model.job:JobFiles",
+            "JobState": "hpctrain.model.job:JobState",
+            "Rule": "hpctrain.model.job:Rule",
+            "State": "hpctrain.model.job:State",
+            "Bind": "hpctrain.model.layer:Bind",
+            "EnvVar": "hpctrain.model.layer:EnvVar",
+            "File": "hpctrain.model.layer:File",
+            "How": "hpctrain.model.layer:How",
+            "Layer": "hpctrain.model.layer:Layer",
+            "Module": "hpctrain.model.layer:Module",
+            "Quote": "hpctrain.model.layer:Quote",
+            "Scope": "hpctrain.model.layer:Scope",
+            "Binding": "hpctrain.model.plan:Binding",
+            "Plan": "hpctrain.model.plan:Plan",
+            "PlannedStep": "hpctrain.model.plan:PlannedStep",
+            "Survey": "hpctrain.model.plan:Survey",
+            "Asset": "hpctrain.model.run:Asset",
+            "Code": "hpctrain.model.run:Code",
+            "Package": "hpctrain.model.run:Package",
+            "RunSpec": "hpctrain.model.run:RunSpec",
+            "Stack": "hpctrain.model.run:Stack",
+            "After": "hpctrain.model.step:After",
+            "Artifact": "hpctrain.model.step:Artifact",
+            "Launch": "hpctrain.model.step:Launch",
+            "Need": "hpctrain.model.step:Need",
+            "Pin": "hpctrain.model.step:Pin",
+            "Ranks": "hpctrain.model.step:Ranks",
+            "Step": "hpctrain.model.step:Step",
+            "When": "hpctrain.model.step:When",
+            "Layout": "hpctrain.model.train:Layout",
+            "Numbers": "hpctrain.model.train:Numbers",
+            "Pattern": "hpctrain.model.train:Pattern",
+            "Train": "hpctrain.model.train:Train",
+            "Cmd": "hpctrain.model.words:Cmd",
+            "Join": "hpctrain.model.words:Join",
+            "Line": "hpctrain.model.words:Line",
+            "Loc": "hpctrain.model.words:Loc",
+            "Raw": "hpctrain.model.words:Raw",
+            "Secret": "hpctrain.model.words:Secret",
+            "Var": "hpctrain.model.words:Var",
+            "Word": "hpctrain.model.words:Word",
+            "locs_in": "hpctrain.model.words:locs_in",
+            "template": "hpctrain.model.words:template",
+            "words_in": "hpctrain.model.words:words_in",
+            "ProgramRunner": "hpctrain.model.tools:ProgramRunner",
+            "Shape": "hpctrain.render.scripts:Shape",
+            "step_files": "hpctrain.render.scripts:step_files",
+        },
+    )
 
 __all__ = [
     "After",
     "Allocation",
     "Artifact",
     "Asset",
-    "At",
     "Bind",
     "Binding",
     "Cluster",
@@ -39,7 +128,10 @@ __all__ = [
     "Event",
     "File",
     "How",
+    "HpctrainError",
+    "IntegrityError",
     "Job",
+    "JobFailed",
     "JobFiles",
     "JobState",
     "Join",
@@ -52,6 +144,7 @@ __all__ = [
     "Need",
     "NotReachable",
     "Numbers",
+    "Package",
     "Pattern",
     "Pin",
     "Place",
@@ -59,35 +152,33 @@ __all__ = [
     "PlannedStep",
     "PluginError",
     "Problem",
+    "ProgramRunner",
     "Queue",
     "Quote",
     "Ranks",
     "Raw",
     "Rule",
     "RunSpec",
+    "Scope",
     "Secret",
     "Shape",
     "Span",
     "Stack",
     "State",
     "Step",
+    "StepFailed",
     "Storage",
     "SubmitError",
     "Survey",
+    "TimedOut",
     "Train",
     "Var",
     "When",
     "Word",
     "hookimpl",
+    "locs_in",
+    "raise_fatal",
     "step_files",
     "template",
+    "words_in",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """What only scheduler plugins use, and no plan: loaded when it is asked for."""
-    if name not in ("Shape", "step_files"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hpctrain.render import scripts
-
-    return getattr(scripts, name)

@@ -12,47 +12,65 @@ It prints nothing and raises the same problems as the command line shows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from importlib import import_module
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import attrs
 
-from hpctrain.defaults import PLUGINS
-from hpctrain.errors import ConfigError, Problem
+from hpctrain import lock as locks
+from hpctrain.errors import ConfigError, NotReachable
 from hpctrain.hooks import load as loading
-from hpctrain.hooks.manager import Hooks
-from hpctrain.hooks.scan import Entry, installed, names
+from hpctrain.hooks.scan import Entry, installed, names, published_clusters
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.job import Allocation
 from hpctrain.model.plan import Binding, Plan, Survey
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
-from hpctrain.plan import planner
+from hpctrain.plan import planner, queues
 from hpctrain.plan.goal import Goal
-from hpctrain.runfile.chosen import exports, makers, technologies
-from hpctrain.runfile.facts import Facts, load_facts, site_file
-from hpctrain.runfile.layers import Merged, merge
+from hpctrain.run.bind import bind
+from hpctrain.run.survey import survey
+from hpctrain.run.this_computer import is_here
+from hpctrain.runfile.facts import Facts, installed_site_file, load_facts, site_file
+from hpctrain.runfile.layers.layers import Merged, merge
+from hpctrain.runfile.layers.source import RunSource, read_run
 from hpctrain.runfile.load import Loaded, merged_run, structure_run
-from hpctrain.runfile.raw import Raw, read_run
-from hpctrain.versions import DISTRIBUTION
+from hpctrain.selection import Plugins, admitted, imported, registered
 
 if TYPE_CHECKING:
-    from hpctrain.lock import Lock
-    from hpctrain.run.directory import RunDirectory
+    from hpctrain.run.live import LiveRun
+    from hpctrain.run.prepared import Prepared
+    from hpctrain.run.tools import Tools
 
 TECHNOLOGIES = {"environment": "environments", "train": "trainers"}
+"""Table of the run file -> the kind of plugin that its `use` names."""
 
 
 class Session:
     """A run file on one cluster with the plugins it needs, and no others.
 
+    Everything is read when it is made; nothing in it changes afterwards. What changes a part of it returns
+    another session: `relock`, `with_pins`, `with_goal`, `on_node`.
+
+    `path` is the run file; without one it is that of this folder, or of one above. `on` names another
+    cluster, `sets` are keys as `--set` takes them (`"resources.time=20m"`), `account` is what jobs are
+    charged to, `environ` replaces this process's variables.
+
     `extra` are objects with hooks of your own: they have the last word, like installed site hooks.
-    `goal` is the part of the run that is wanted; without one it is all of it. `here` says whether this
-    is the cluster where its name does not tell: on a compute node.
+    `goal` is the part of the run that is to be done; without one it is all of it.
     """
+
+    cluster: Cluster
+    """The cluster with its facts, after all layers; its hardware is that of the run's queue."""
+    facts: Facts
+    """What the files of the cluster say, with the file and line of each fact."""
+    loaded: Loaded
+    """The run with the origin of each value."""
+    lock: locks.Lock
+    """The pins in `run.lock.toml`, and whether they still fit."""
 
     def __init__(
         self,
@@ -63,213 +81,223 @@ class Session:
         account: str | None = None,
         extra: Iterable[object] = (),
         environ: Mapping[str, str] | None = None,
-        raw: Raw | None = None,
         goal: Goal | None = None,
-        here: bool | None = None,
     ) -> None:
-        self.goal, self.here = goal, here
         self.environ = dict(os.environ if environ is None else environ)
-        given = Path(path) if path is not None else None
-        charged = (f"resources.account={account!r}",) if account else ()
-        self.raw = raw or read_run(given, on=on, sets=(*sets, *charged), environ=self.environ)
-        if not self.raw.cluster:
-            self.raw = self.raw.on_cluster(detected())
-        self._modules: dict[str, ModuleType] = {}
-        self.facts = self._read_facts()
-        self._extra = tuple(extra)
-        self.hooks = self._register()
-
-    @property
-    def cluster(self) -> Cluster:
-        return self.facts.cluster
+        self.goal = goal
+        self.is_on_cluster: bool | None = None
+        """Whether this computer belongs to the cluster; None: its host name tells."""
+        self.source = _read_source(path, on, sets, account, self.environ)
+        self.facts = _read_facts(self.source, self.environ)
+        self._layers = merged_run(self.source, self.facts.run_tiers)
+        self._plugins = imported(self.source, self.facts, self._layers, extra, self.environ)
+        self.hooks = registered(self._plugins, goal, self.environ)
+        self.loaded = _structured(self.source, self.facts, self._layers, self._plugins)
+        self.cluster = queues.with_queue_hardware(self.facts.cluster, self.run.resources)
+        self.lock = locks.read(self.source.path, self.cluster.name, self.run)
+        self._plan: Plan | None = None
 
     @property
     def run(self) -> RunSpec:
+        """The run file's values after all layers."""
         return self.loaded.run
 
-    @cached_property
-    def loaded(self) -> Loaded:
-        """The structured run; ConfigError says all that is wrong with it."""
-        used = dict(self._used())
-        options = {
-            (table, name): module.Options
-            for (kind, name), module in used.items()
-            for table, plural in TECHNOLOGIES.items()
-            if plural == kind and hasattr(module, "Options")
-        }
-        trainer = next((module for (kind, _), module in used.items() if kind == "trainers"), None)
-        stacks = getattr(trainer, "STACKS", {})
-        known = {table: names(plural) for table, plural in TECHNOLOGIES.items()}
-        known["cluster"] = [*names("clusters"), *loading.EXTRAS]
-        known["scheduler"] = names("schedulers")
-        return structure_run(self.raw, self.facts.run_tiers, options=options, known=known, stacks=stacks)
-
     @property
-    def lock(self) -> Lock:
-        """The pins of this cluster, and whether they still answer what the run asks."""
-        from hpctrain.lock import read
-
-        return read(self.raw.path, self.cluster.name, self.run)
-
-    @cached_property
     def pins(self) -> tuple[Pin, ...]:
         """What `hpctrain lock` wrote for this cluster; () when nothing was locked, or not for this."""
-        lock = self.lock
-        return () if lock.stale else lock.pins
+        return self.lock.valid_pins
+
+    @property
+    def locked(self) -> bool:
+        """Whether every name is pinned as the run asks now."""
+        return self.lock.answers
+
+    @property
+    def binding(self) -> Binding:
+        """Where the storage roles lie for this user, and the run file's own folder."""
+        binding = bind(self.cluster, self.run, self.environ, on_cluster=self.is_on_cluster)
+        return attrs.evolve(binding, roots={**binding.roots, "runfile": str(self.source.base)})
 
     def plan(self) -> Plan:
-        """What would happen. Pure: the same on every machine."""
+        """What would happen. Pure: the same on every machine; made once."""
+        if self._plan is None:
+            self._plan = self._planned()
         return self._plan
 
-    @cached_property
-    def _plan(self) -> Plan:
+    def _planned(self) -> Plan:
         plan = planner.make(
             self.run,
-            self.cluster,
+            self.facts.cluster,
             self.pins,
             self.hooks.call,
             origins=self.loaded.origins,
             plugins=tuple(self.hooks.plugins),
             goal=self.goal,
         )
-        said = plan.problems if self.goal is None else tuple(map(self.goal.said, plan.problems))
-        return attrs.evolve(plan, problems=(*self.loaded.problems, *self.located(said)))
-
-    def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-        """The problems, those of a key of the run file with their place in it."""
-        return self._merged.located(problems)
-
-    @cached_property
-    def binding(self) -> Binding:
-        """Where the storage roles lie for this user, and the run file's own folder."""
-        from hpctrain.run.bind import bind
-
-        found = bind(self.cluster, self.run, self.environ, here=self.here)
-        return attrs.evolve(found, roots={**found.roots, "runfile": str(self.raw.base)})
+        problems = plan.problems if self.goal is None else map(self.goal.reworded, plan.problems)
+        old = loading.outdated(self._plugins)
+        return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(problems)))
 
     def survey(self) -> Survey:
-        """What this machine says now."""
-        from hpctrain.run.survey import survey
+        """What exists on this machine now, and how much space is free."""
+        return survey(self.plan(), self.binding, on_cluster=self.is_on_cluster)
 
-        return survey(self.plan(), self.binding, here=self.here)
+    def prepared(self) -> Prepared:
+        """The plan with all that it takes to check it against this machine, write it and start it."""
+        from hpctrain.run.prepared import Prepared  # a plan starts no programs
+
+        return Prepared(
+            plan=self.plan(),
+            binding=self.binding,
+            hooks=self.hooks,
+            tools=self._tools(),
+            environ=self.environ,
+            run_file=self.source.path,
+            run_file_shown=self.source.document.file,
+            lock_path=locks.path_of(self.source.path),
+            secrets=self.source.settings.secrets,
+            located=self._layers.located,
+            is_on_cluster=self.is_on_cluster,
+        )
+
+    def allocation(self) -> Allocation:
+        """The nodes that its user holds and this process is in; NotReachable where there are none."""
+        from hpctrain.run import inside
+
+        return inside.current_allocation(
+            self.hooks, self.cluster, self.environ, self._tools(), self.source.document.file
+        )
 
     def files(self) -> dict[str, str | bytes]:
         """Every file of the run's directory, as `submit` and `eject` write them."""
-        from hpctrain.run.start import contents
+        return self.prepared().contents()
 
-        return contents(self)
-
-    def submit(self, *, locked: bool = False) -> RunDirectory:
-        """Lock what is not locked, build what is missing, submit the jobs; the run's directory."""
-        from hpctrain.run import start
-
-        tools = start.tools_for(self)
+    def submit(self, *, locked: bool = False) -> LiveRun:
+        """Lock what is not locked (unless `locked`), build what is missing, submit: the run to wait for."""
+        session = self
         if not self.locked and not locked:
-            start.judge(self, tools)
-            start.lock(self, tools)
-        start.judge(self, tools)
-        run, _ = start.submit(self, tools, lambda *_: None)
+            self.prepared().judge()
+            session = self.relock()
+        prepared = session.prepared()
+        prepared.judge()
+        run, _ = prepared.submit(lambda *_: None)
         return run
 
-    @property
-    def locked(self) -> bool:
-        """Whether every name is pinned as the run asks now."""
-        lock = self.lock
-        return lock.found and not lock.stale
+    def relock(self) -> Session:
+        """Ask every plugin for its pins as of now and write them to the lock: the session with them."""
+        from hpctrain.run import pinning
 
-    def forget(self) -> None:
-        """Drop what was computed from the pins, after they changed."""
-        for name in ("pins", "_plan"):
-            self.__dict__.pop(name, None)
-
-    def _read_facts(self) -> Facts:
-        name = self.raw.cluster
         try:
-            entry = loading.find("clusters", name)
-        except ConfigError as error:
-            raise ConfigError(*merge(self.raw.tiers()).located(error.problems)) from None
-        module = self._module(entry)
-        folder = Path(str(module.__file__)).parent
-        return load_facts(
-            folder,
-            site=site_file(name, self.environ),
-            settings=self.raw.settings,
-            user=self.raw.tiers(),
-        )
+            pins = pinning.resolve(self.hooks, self.run, self.cluster, self.lock, self._tools())
+        except (ConfigError, NotReachable) as error:
+            raise type(error)(*self._layers.located(error.problems)) from None
+        return self.with_pins(pins)
 
-    def _register(self) -> Hooks:
-        """Core < scheduler < trainer < environment < cluster < site: the order of priority."""
-        off = self.environ.get("HPCTRAIN_DISABLE_HOOKS", "").replace(",", " ").split()
-        hooks = Hooks(trace=bool(self.environ.get("HPCTRAIN_TRACE")), disabled=off)
-        for name in PLUGINS:
-            hooks.add(
-                Entry("core", name.rpartition(".")[2], name, "hpctrain", DISTRIBUTION), import_module(name)
-            )
-        for (kind, name), module in self._used():
-            if kind == "trainers" and self.goal is not None:
-                continue  # what does not train asks no trainer what is wrong with the training
-            hooks.add(loading.find(kind, name), module)
-        for name in names("hooks"):
-            if name not in off:
-                entry = loading.find("hooks", name)
-                hooks.add(entry, self._module(entry))
-        table = self._merged.data.get("hooks")
-        file = table.get("file") if isinstance(table, dict) else None
-        # A file that is not there is a problem of the run file, told with all others when it is loaded.
-        if isinstance(file, str) and (self.raw.base / file).is_file():
-            hooks.add(*loading.load_file(self.raw.base / file))
-        for number, plugin in enumerate(self._extra):
-            hooks.add(_extra_entry(number, plugin), plugin)
-        return hooks
+    def with_pins(self, pins: Iterable[Pin]) -> Session:
+        """Write these pins to the lock: the session with them."""
+        from hpctrain.run import pinning
 
-    def _used(self) -> Iterator[tuple[tuple[str, str], ModuleType]]:
-        """The chosen plugins in order of priority, imported."""
-        use = technologies(self._merged)
-        chosen = [
-            *(("converters", name) for name in names("converters") if exports(self._merged)),
-            ("schedulers", self.cluster.scheduler),
-            ("trainers", use.get("train", "")),
-            ("environments", use.get("environment", "")),
-            *(("data", name) for name in makers(self._merged)),
-            ("clusters", self.cluster.name),
-        ]
-        for kind, name in chosen:
-            if name:
-                yield (kind, name), self._module(self._chosen(kind, name))
+        pinning.write(self.source.path, self.cluster.name, self.run, pins)
+        session = self._copy()
+        session.lock = locks.read(self.source.path, self.cluster.name, self.run)
+        return session
 
-    def _chosen(self, kind: str, name: str) -> Entry:
-        """The plugin's entry; one that is not installed is shown where the run or the cluster names it."""
-        merged = self.facts.merged if kind == "schedulers" else self._merged
-        try:
-            return loading.find(kind, name)
-        except ConfigError as error:
-            shown = []
-            for problem in error.problems:
-                path = tuple(problem.where.split("."))
-                owner = merged.owner(path)
-                shown.append(attrs.evolve(problem, span=owner.span(path) if owner else None))
-            raise ConfigError(*shown) from None
+    def with_goal(self, goal: Goal) -> Session:
+        """The session of a part of the same run."""
+        session = self._copy()
+        session.goal = goal
+        session.hooks = registered(self._plugins, goal, self.environ)
+        return session
 
-    @cached_property
-    def _merged(self) -> Merged:
-        return merged_run(self.raw, self.facts.run_tiers)
+    def on_node(self) -> Session:
+        """The session of the same run on a compute node, whose name need not tell its cluster.
 
-    def _module(self, entry: Entry) -> ModuleType:
-        if entry.id not in self._modules:
-            self._modules[entry.id] = loading.load(entry)
-        return self._modules[entry.id]
+        Its nodes are held already: a queue that takes no submitted jobs is no obstacle.
+        """
+        session = self._copy()
+        session.is_on_cluster = True
+        session.facts = attrs.evolve(self.facts, cluster=queues.with_held_nodes(self.facts.cluster))
+        session.cluster = queues.with_queue_hardware(session.facts.cluster, self.run.resources)
+        return session
+
+    def _copy(self) -> Session:
+        """A session with everything that this one has read, but without its plan."""
+        session = copy(self)
+        session._plan = None
+        return session
+
+    def _tools(self) -> Tools:
+        """Tools whose children see what the cluster's facts let through, and nothing else of the caller."""
+        from hpctrain.run.tools import Tools
+
+        return Tools(self.environ, keep=self.cluster.exported)
+
+
+def _read_source(
+    path: str | Path | None,
+    on: str | None,
+    sets: Sequence[str],
+    account: str | None,
+    environ: Mapping[str, str],
+) -> RunSource:
+    """The run file, the user's settings and `sets`, for the cluster that they name or that we are on."""
+    charged = (f"resources.account={account!r}",) if account else ()
+    file = Path(path) if path is not None else None
+    source = read_run(file, on=on, sets=(*sets, *charged), environ=environ)
+    return source if source.cluster else source.on_cluster(detected())
+
+
+def _read_facts(source: RunSource, environ: Mapping[str, str]) -> Facts:
+    """The facts of the cluster: its plugin's, the site's, the user's."""
+    name = source.cluster
+    try:
+        entry = loading.find("clusters", name)
+    except ConfigError as error:
+        raise ConfigError(*merge(source.tiers()).located(error.problems)) from None
+    return load_facts(
+        _folder(admitted(entry, source)),
+        site=site_file(name, environ),
+        installed=installed_site_file(name),
+        settings=source.settings,
+        user=source.tiers(),
+    )
+
+
+def _folder(entry: Entry) -> Path:
+    return Path(str(loading.load(entry).__file__)).parent
+
+
+def _structured(source: RunSource, facts: Facts, layers: Merged, plugins: Plugins) -> Loaded:
+    """The run with the options of its plugins; ConfigError says all that is wrong with it."""
+    tables = {kind: table for table, kind in TECHNOLOGIES.items()}
+    options = {
+        (tables[entry.kind], entry.name): module.Options
+        for entry, module in plugins
+        if entry.kind in tables and isinstance(module, ModuleType) and hasattr(module, "Options")
+    }
+    trainer = next((module for entry, module in plugins if entry.kind == "trainers"), None)
+    names_by_kind = {table: names(kind) for table, kind in TECHNOLOGIES.items()}
+    # Only `[on.X]` names a cluster that need not be installed.
+    published = published_clusters() if "on" in source.document.data else ()
+    names_by_kind["cluster"] = [*names("clusters"), *published]
+    names_by_kind["scheduler"] = names("schedulers")
+    return structure_run(
+        source,
+        facts.run_tiers,
+        merged=layers,
+        options=options,
+        known_names=names_by_kind,
+        stacks=getattr(trainer, "STACKS", {}),
+    )
 
 
 def detected() -> str:
-    """The cluster whose login node this is, by host name; ConfigError when none says so."""
-    from hpctrain.run.here import is_here
-
+    """The cluster whose login node this is, by host name; ConfigError when it is none of those installed."""
     for name in names("clusters"):
         if name == "local":
             continue
         try:
-            module = loading.load(loading.find("clusters", name))
-            cluster = load_facts(Path(str(module.__file__)).parent).cluster
+            cluster = load_facts(_folder(loading.find("clusters", name))).cluster
         except Exception:  # noqa: S112  (a broken cluster must not hide the one that we are on)
             continue
         if is_here(cluster):
@@ -277,12 +305,7 @@ def detected() -> str:
     listed = " ".join(sorted(e[0].name for k, e in installed().items() if k.startswith("clusters:")))
     raise ConfigError.of(
         "no-cluster",
-        f"no cluster is named, and this computer is none of those installed: {listed or 'none'}",
+        f"no cluster is named, and this computer belongs to none of those installed: {listed or 'none'}",
         where="cluster",
         hint='cluster = "local"',
     )
-
-
-def _extra_entry(number: int, plugin: object) -> Entry:
-    name = getattr(plugin, "__name__", type(plugin).__name__)
-    return Entry("hooks", str(name), f"extra[{number}]", "Session(extra=…)", str(number))

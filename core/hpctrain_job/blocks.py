@@ -54,8 +54,8 @@ def mlp(hidden: int, ffn: int, *, gated: bool = True) -> Block:
 
 def experts(hidden: int, ffn: int, count: int, top: int, *, gated: bool = True) -> Block:
     """Many small MLPs and the router that chooses among them."""
-    each, router = mlp(hidden, ffn, gated=gated).weights, hidden * count
-    return Block(chosen=top * each + router, stored=count * each + router)
+    expert_weights, router = mlp(hidden, ffn, gated=gated).weights, hidden * count
+    return Block(chosen=top * expert_weights + router, stored=count * expert_weights + router)
 
 
 def mamba2(config: Config) -> Block:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from hpctrain_job import parquet
+from hpctrain_job import documents, parquet
 from hpctrain_job.staged import NO_DATA
 
 FIRST = 10 << 20
@@ -64,11 +63,11 @@ def _json(path: Path) -> Iterator[frozenset[str]]:
         while read < FIRST and (line := file.readline(LARGEST)):
             read += len(line)
             if line.lstrip().startswith("["):
-                rest = file.read(LARGEST)
-                yield from map(_keys, json.loads(line + rest))
+                remaining = file.read(LARGEST)
+                yield from map(_keys, documents.parse(line + remaining))
                 return
             if line.strip():
-                yield _keys(json.loads(line))
+                yield _keys(documents.parse(line))
 
 
 def _keys(row: Any) -> frozenset[str]:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from hpctrain_job.credentials import bare
 from hpctrain_job.partial import claim, move
 from hpctrain_job.proof import Proof
 from hpctrain_job.web import Failed, Patience, WrongContent, transfer
@@ -29,7 +30,7 @@ def download(
 ) -> None:
     """Bring `url` to `target`, continuing what is there; content that fails `proof` is fetched once more."""
     proof = proof or Proof()
-    if target.exists() and proof.known and not proof.complaint(target):
+    if target.exists() and proof.has_digest and not proof.complaint(target):
         say(f"{target.name}: already here")
         return
     part = target.with_name(target.name + ".part")
@@ -42,7 +43,7 @@ def download(
             return
         part.unlink()
         if last:
-            raise WrongContent(f"{url}: {complaint}")
+            raise WrongContent(f"{bare(url)}: {complaint}")
         say(f"{target.name}: {complaint}; once more from the beginning")
 
 

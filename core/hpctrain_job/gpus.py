@@ -31,8 +31,8 @@ def version_of(library: str) -> str:
             return ""
     except (OSError, AttributeError):
         return ""
-    major, rest = divmod(number.value, 10000 if number.value >= 10000 else 1000)
-    return f"{major}.{rest // 100}.{rest % 100}"
+    major, remainder = divmod(number.value, 10000 if number.value >= 10000 else 1000)
+    return f"{major}.{remainder // 100}.{remainder % 100}"
 
 
 def exports(library: str, symbol: str) -> bool:
@@ -41,7 +41,7 @@ def exports(library: str, symbol: str) -> bool:
 
 
 def older(version: str, least: str) -> bool:
-    """Whether `version` comes before `least`."""
+    """Whether a version is older than the `least` that is needed."""
     return _numbers(version) < _numbers(least)
 
 
@@ -49,26 +49,35 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)))
 
 
-def complaints(torch: Any, asked: argparse.Namespace) -> Iterator[str]:
+def accelerator(torch: Any) -> Any:
+    """torch's module of the GPUs that are here: torch.cuda (also AMD's) or torch.xpu (Intel's); else None."""
+    return next((module for module in _kinds(torch) if module.is_available()), None)
+
+
+def _kinds(torch: Any) -> tuple[Any, ...]:
+    return tuple(getattr(torch, name) for name in ("cuda", "xpu") if hasattr(torch, name))
+
+
+def complaints(torch: Any, args: argparse.Namespace) -> Iterator[str]:
     """What is not as asked of torch itself."""
-    for kind, wanted in (("cuda", asked.cuda), ("hip", asked.hip)):
+    for kind, required in (("cuda", args.cuda), ("hip", args.hip)):
         built = str(getattr(torch.version, kind, None) or "")
-        if wanted and not _begins(built, wanted):
-            yield f"torch {torch.__version__} is built for {kind} {built or 'none'}, and {wanted} is wanted"
-    if asked.devices:
-        count = torch.cuda.device_count()
-        if count < asked.devices:
-            yield f"torch sees {count} GPUs, and {asked.devices} are wanted: no driver, or a torch without it"
+        if required and not _begins(built, required):
+            yield f"torch {torch.__version__} is built for {kind} {built or 'none'}, and {required} is wanted"
+    if args.devices:
+        count = max(module.device_count() for module in _kinds(torch))
+        if count < args.devices:
+            yield f"torch sees {count} GPUs, and {args.devices} are wanted: no driver, or a torch without it"
 
 
-def _begins(version: str, wanted: str) -> bool:
-    return version.split(".")[: wanted.count(".") + 1] == wanted.split(".")
+def _begins(version: str, required: str) -> bool:
+    return version.split(".")[: required.count(".") + 1] == required.split(".")
 
 
-def nccl_complaints(libraries: Sequence[str], asked: argparse.Namespace) -> Iterator[str]:
+def nccl_complaints(libraries: Sequence[str], args: argparse.Namespace) -> Iterator[str]:
     """What is not as asked of the NCCL that is in memory."""
     if not libraries:
-        if asked.nccl or asked.symbol:
+        if args.nccl or args.symbol:
             yield "no NCCL is loaded as a library of its own"
         return
     if len(libraries) > 1:
@@ -76,10 +85,10 @@ def nccl_complaints(libraries: Sequence[str], asked: argparse.Namespace) -> Iter
     for library in libraries:
         version = version_of(library)
         print(f"nccl {version or 'of an unknown version'} {library}")
-        if asked.nccl and older(version, asked.nccl):
-            yield f"{library} is {version or 'unknown'}, older than {asked.nccl}"
-        if asked.symbol and not exports(library, asked.symbol):
-            yield f"{library} has no {asked.symbol}: a newer one must be preloaded"
+        if args.nccl and older(version, args.nccl):
+            yield f"{library} is {version or 'unknown'}, older than {args.nccl}"
+        if args.symbol and not exports(library, args.symbol):
+            yield f"{library} has no {args.symbol}: a newer one must be preloaded"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,21 +97,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("--cuda", "--hip", "--nccl", "--symbol"):
         parser.add_argument(name, default="")
     parser.add_argument("--devices", type=int, default=0)
-    asked = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     torch = import_module("torch")
     print(f"torch {torch.__version__} cuda {torch.version.cuda} hip {getattr(torch.version, 'hip', None)}")
-    if torch.cuda.is_available():
-        names = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
+    if gpus := accelerator(torch):
+        names = [gpus.get_device_name(n) for n in range(gpus.device_count())]
         print(f"gpus {len(names)}: {', '.join(sorted(set(names)))}")
-        torch.ones(2, device="cuda").sum().item()
+        torch.ones(2, device="cuda" if gpus is torch.cuda else "xpu").sum().item()
+    if gpus is torch.cuda:
         torch.cuda.nccl.version()
-    said = [
-        *complaints(torch, asked),
-        *nccl_complaints(loaded(Path("/proc/self/maps").read_text()), asked),
+    problems = [
+        *complaints(torch, args),
+        *nccl_complaints(loaded(Path("/proc/self/maps").read_text()), args),
     ]
-    for complaint in said:
+    for complaint in problems:
         print(f"error: {complaint}", file=sys.stderr)
-    return 1 if said else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

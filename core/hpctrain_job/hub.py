@@ -16,8 +16,10 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import quote
 
+from hpctrain_job.credentials import bare
 from hpctrain_job.fetch import download, guarded
 from hpctrain_job.partial import claim, move
 from hpctrain_job.proof import Proof
@@ -27,6 +29,9 @@ from hpctrain_job.web import Failed, Patience, Refused, get_json
 KINDS = ("model", "dataset")
 UNUSED = ("original/*", "*.pth", "*.msgpack", "*.h5", "*.ot", "*.gguf", "onnx/*", "consolidated*")
 """What model repositories carry besides the weights that training reads: often twice their size."""
+
+LONGEST_NAME = 255
+"""Bytes of one name in a path, on every file system that we know."""
 
 PICKLES = ("*.bin", "*.pt")
 TOKENS = ("~/.cache/huggingface/token", "~/.huggingface/token")
@@ -63,38 +68,33 @@ class Repo:
         """The commit and files behind `revision`, in one request."""
         where = f"{self.base}/api/{self.kind}s/{quote(self.name)}/revision/{quote(revision, safe='')}"
         answer = get_json(f"{where}?blobs=true", headers=self.headers, patience=patience)
-        found = {
-            row["rfilename"]: Proof(
-                size=row.get("size"),
-                sha256=(row.get("lfs") or {}).get("sha256", ""),
-                git=row.get("blobId", ""),
-            )
-            for row in answer["siblings"]
-        }
-        for path in found:
-            _refuse_unsafe(path)
-        return Listing(answer["sha"], found)
+        try:
+            return Listing(_text(answer["sha"]), dict(map(_proven, answer["siblings"])))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise Failed(f"{bare(where)}: the answer is no listing of a repository ({error})") from None
 
     def url(self, path: str, revision: str) -> str:
-        """Where one file's content lies."""
+        """The address of one file's content on the hub."""
         kind = "datasets/" if self.kind == "dataset" else ""
         return f"{self.base}/{kind}{quote(self.name)}/resolve/{quote(revision, safe='')}/{quote(path)}"
 
 
 def token() -> str:
     """The user's token from the places the hub's own tools use; empty when there is none."""
-    if said := os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN"):
-        return said.strip()
-    own = [os.environ["HF_TOKEN_PATH"]] if "HF_TOKEN_PATH" in os.environ else []
+    if value := os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN"):
+        return value.strip()
+    named_files = [os.environ["HF_TOKEN_PATH"]] if "HF_TOKEN_PATH" in os.environ else []
     home = [f"{os.environ['HF_HOME']}/token"] if "HF_HOME" in os.environ else []
-    for place in (*own, *home, *TOKENS):
+    for place in (*named_files, *home, *TOKENS):
         file = Path(place).expanduser()
         if file.is_file():
             return file.read_text().strip()
     return ""
 
 
-def wanted(files: Iterable[str], include: Sequence[str], exclude: Sequence[str], kind: str) -> list[str]:
+def select_files(
+    files: Iterable[str], include: Sequence[str], exclude: Sequence[str], kind: str
+) -> list[str]:
     """The files to bring: those the user named, else all that training needs."""
     names = sorted(files)
     if include:
@@ -117,7 +117,8 @@ def snapshot(
 ) -> None:
     """Bring a revision into `folder`, continuing what is there."""
     listing = repo.listing(revision, patience=patience)
-    names = wanted(listing.files, include, exclude, repo.kind)
+    _refuse_unsafe(listing.files)
+    names = select_files(listing.files, include, exclude, repo.kind)
     if not names:
         raise Failed(f"{repo.name}: no file matches {' '.join(include) or 'what training needs'}")
     sizes = {name: listing.files[name].size or 0 for name in names}
@@ -157,18 +158,40 @@ def _carry(repo: Repo, commit: str, folder: Path, names: list[str]) -> None:
             endpoint=repo.base,
         )
     except Exception as error:  # whatever it raises, the standard library goes on from here
-        said = str(error).partition("\n")[0]
-        print(f"huggingface_hub: {type(error).__name__}: {said}; going on without it", flush=True)
+        reason = str(error).partition("\n")[0]
+        print(f"huggingface_hub: {type(error).__name__}: {reason}; going on without it", flush=True)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _refuse_unsafe(path: str) -> None:
-    parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts or "\0" in path:
-        raise Refused(f"the hub lists a file that would leave its folder: {path!r}", 0)
+def _proven(row: Mapping[str, Any]) -> tuple[str, Proof]:
+    """A file of the hub's listing, with what proves it."""
+    size = row.get("size")
+    if size is not None and (type(size) is not int or size < 0):
+        raise ValueError(f"the size {size!r}")
+    sha256 = _text((row.get("lfs") or {}).get("sha256", ""))
+    return _text(row["rfilename"]), Proof(size=size, sha256=sha256, git=_text(row.get("blobId", "")))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} where a text is needed")
+    return value
+
+
+def _refuse_unsafe(paths: Iterable[str]) -> None:
+    """Names that would leave the folder, that no disk takes, or of which one is the folder of another."""
+    names = set(paths)
+    for path in names:
+        parts = PurePosixPath(path).parts
+        if not parts or path.startswith("/") or ".." in parts or "\0" in path:
+            raise Refused(f"the hub lists a file that would leave its folder: {path!r}", 0)
+        if any(len(part.encode()) > LONGEST_NAME for part in parts):
+            raise Refused(f"the hub lists a file whose name is too long: {path[:60]!r}..", 0)
+        if taken := names & {str(parent) for parent in PurePosixPath(path).parents}:
+            raise Refused(f"the hub lists {min(taken)!r} as a file and as a folder", 0)
 
 
 def _bare(folder: Path, names: set[str]) -> None:
@@ -183,7 +206,7 @@ def _bare(folder: Path, names: set[str]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line of this module."""
-    parser = argparse.ArgumentParser(prog="hpctrain_job.hub", description="bring a snapshot of the hub")
+    parser = argparse.ArgumentParser(prog="hpctrain_job.hub", description="fetch a snapshot from the hub")
     parser.add_argument("repo")
     parser.add_argument("--kind", choices=KINDS, default="model")
     parser.add_argument("--revision", required=True)
@@ -219,9 +242,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def explained(error: Refused, repo: Repo) -> Refused:
     """A refusal with what the user can do about it."""
     if error.status in (401, 403):
-        said = "the token was not accepted" if repo.token else "no token"
+        reason = "the token was not accepted" if repo.token else "no token"
         hint = "accept the licence on the repository's page, then: hf auth login"
-        return Refused(f"{repo.name} refused the download ({error.status}, {said}); {hint}", error.status)
+        return Refused(f"{repo.name} refused the download ({error.status}, {reason}); {hint}", error.status)
     if error.status == 404:
         return Refused(f"{repo.name} has no such revision, or there is no such {repo.kind}", error.status)
     return error

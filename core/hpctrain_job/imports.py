@@ -14,11 +14,11 @@ from importlib import import_module, metadata
 
 def modules(distribution: str) -> list[str]:
     """The top-level modules that an installed distribution brings."""
-    found = metadata.distribution(distribution)
-    if text := found.read_text("top_level.txt"):
+    installed = metadata.distribution(distribution)
+    if text := installed.read_text("top_level.txt"):
         named = text.split()
     else:
-        named = [part for file in found.files or () if (part := _module(file.parts))]
+        named = [part for file in installed.files or () if (part := _module(file.parts))]
     return sorted({name for name in named if name.isidentifier() and not name.startswith("_")})
 
 
@@ -49,10 +49,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     bad = 0
     print(f"python {sys.version.split()[0]} {sys.executable}", flush=True)
     for name in sys.argv[1:] if argv is None else argv:
-        said = complaint(name)
-        bad += bool(said)
+        message = complaint(name)
+        bad += bool(message)
         # The good lines are a file's; what is wrong must be seen in the log.
-        print(f"{name} {said or metadata.version(name)}", flush=True, file=sys.stderr if said else sys.stdout)
+        print(
+            f"{name} {message or metadata.version(name)}",
+            flush=True,
+            file=sys.stderr if message else sys.stdout,
+        )
     return 1 if bad else 0
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hpctrain_job import documents
+
 COLUMNS = (
     "time",
     "step",
@@ -50,8 +52,8 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def newest(rows: Iterable[Row]) -> list[Row]:
     """One row for each step and kind, by step: after a resumption the newer attempt's row counts."""
-    kept = {(row["step"], _is_eval(row)): row for row in rows if isinstance(row.get("step"), int)}
-    return [kept[key] for key in sorted(kept)]
+    rows_by_key = {(row["step"], _is_eval(row)): row for row in rows if isinstance(row.get("step"), int)}
+    return [rows_by_key[key] for key in sorted(rows_by_key)]
 
 
 def utilisation(tflops: float | None, peak: float, hardware: float = 1.0) -> dict[str, float | None]:
@@ -65,7 +67,7 @@ def utilisation(tflops: float | None, peak: float, hardware: float = 1.0) -> dic
 
 def _parsed(line: str) -> dict[str, Any] | None:
     try:
-        row = json.loads(line)
+        row = documents.parse(line)
     except ValueError:
         return None
     return row if isinstance(row, dict) else None

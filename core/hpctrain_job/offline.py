@@ -40,7 +40,7 @@ def _refuse(event: str, args: tuple[Any, ...]) -> None:
     if name := os.environ.get(LOG):
         with open(name, "a", encoding="utf-8") as file:  # noqa: PTH123  (pathlib may not be importable yet)
             file.write(f"{where}\n")
-    raise NoNetwork(f"hpctrain: there is no network while compiling, and {where} was asked for")
+    raise NoNetwork(f"hpctrain: compiling has no network, and {where} was requested")
 
 
 def install() -> None:

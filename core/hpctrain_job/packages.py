@@ -13,12 +13,12 @@ from importlib import metadata
 
 def rows() -> list[str]:
     """One line a distribution; of two by one name the one that is imported."""
-    found: dict[str, str] = {}
-    for one in metadata.distributions():
-        name = one.metadata["Name"] if one.metadata else None
+    versions: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"] if distribution.metadata else None
         if name:
-            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), one.version)
-    return [f"{name}=={version}" for name, version in sorted(found.items())]
+            versions.setdefault(re.sub(r"[-_.]+", "-", name).lower(), distribution.version)
+    return [f"{name}=={version}" for name, version in sorted(versions.items())]
 
 
 def main() -> int:

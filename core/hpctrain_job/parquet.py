@@ -20,16 +20,16 @@ BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 3, 7, 8, 9, 10, 11, 12
 
 
 def columns(path: Path) -> list[str]:
-    """The names of the top level; ValueError where this is no whole Parquet file."""
+    """The names of the top level; ValueError where this is not a complete Parquet file."""
     try:
         elements = _schema(_Compact(_footer(path)))
-        found, at = [], 1
+        names, at = [], 1
         for _ in range(elements[0].get(CHILDREN, 0)):
-            found.append(elements[at][NAME].decode())
+            names.append(elements[at][NAME].decode())
             at = _behind(elements, at)
     except (IndexError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ValueError(f"{path} is no whole Parquet file") from None
-    return found
+        raise ValueError(f"{path} is not a complete Parquet file") from None
+    return names
 
 
 def _footer(path: Path) -> bytes:
@@ -39,7 +39,7 @@ def _footer(path: Path) -> bytes:
         tail = file.read(8)
         length = int.from_bytes(tail[:4], "little")
         if tail[4:] != MAGIC or length > size - 12:
-            raise ValueError(f"{path} is no whole Parquet file")
+            raise ValueError(f"{path} is not a complete Parquet file")
         file.seek(size - 8 - length)
         return file.read(length)
 
@@ -61,7 +61,7 @@ def _behind(elements: list[dict[int, Any]], at: int) -> int:
 
 
 class _Compact:
-    """Values one after the other."""
+    """A reader of Thrift's compact protocol: it returns one value after the other."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -71,18 +71,18 @@ class _Compact:
         return self.data[self.at - 1]
 
     def number(self) -> int:
-        """A varint."""
-        found = 0
+        """The next value, a whole number of variable length (varint)."""
+        value = 0
         for shift in range(0, 64, 7):
             byte = self.byte()
-            found |= (byte & 0x7F) << shift
+            value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return found
+                return value
         raise IndexError
 
     def signed(self) -> int:
-        found = self.number()
-        return found >> 1 ^ -(found & 1)
+        value = self.number()
+        return value >> 1 ^ -(value & 1)
 
     def take(self, length: int) -> bytes:
         if length > len(self.data) - self.at:

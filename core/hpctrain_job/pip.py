@@ -18,8 +18,8 @@ def bundled() -> Path | None:
     import ensurepip
 
     folders = [Path(ensurepip.__file__).parent / "_bundled", sysconfig.get_config_var("WHEEL_PKG_DIR")]
-    found = (wheel for folder in folders if folder for wheel in sorted(Path(folder).glob("pip-*.whl")))
-    return next(found, None)
+    wheels = (wheel for folder in folders if folder for wheel in sorted(Path(folder).glob("pip-*.whl")))
+    return next(wheels, None)
 
 
 def main() -> int:

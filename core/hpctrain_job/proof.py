@@ -16,7 +16,7 @@ class Proof:
     git: str = ""
 
     @property
-    def known(self) -> bool:
+    def has_digest(self) -> bool:
         """A digest is there, so that content can be trusted without asking its server."""
         return bool(self.sha256 or self.git)
 
@@ -25,10 +25,10 @@ class Proof:
         size = path.stat().st_size
         if self.size is not None and size != self.size:
             return f"{size} bytes arrived, {self.size} were announced"
-        if self.sha256 and (found := _digest(path, hashlib.sha256())) != self.sha256:
-            return f"sha256 is {found[:12]}…, {self.sha256[:12]}… was pinned"
-        if self.git and not self.sha256 and (found := git_name(path)) != self.git:
-            return f"git's name of the content is {found[:12]}…, {self.git[:12]}… was pinned"
+        if self.sha256 and (actual := _digest(path, hashlib.sha256())) != self.sha256:
+            return f"sha256 is {actual[:12]}…, {self.sha256[:12]}… was pinned"
+        if self.git and not self.sha256 and (actual := git_name(path)) != self.git:
+            return f"git's name of the content is {actual[:12]}…, {self.git[:12]}… was pinned"
         return ""
 
 

@@ -31,12 +31,12 @@ class Checkpoint:
 def complete(folder: Path, name: str, last: str) -> list[Checkpoint]:
     """The complete checkpoints below `folder`, oldest first; `last` is the file written last."""
     pattern = re.compile(name)
-    found = []
+    checkpoints = []
     for entry in folder.iterdir() if folder.is_dir() else ():
         match = pattern.fullmatch(entry.name)
         if match and entry.is_dir() and (not last or (entry / last).is_file()):
-            found.append(Checkpoint(entry, int(match["step"])))
-    return sorted(found, key=lambda checkpoint: checkpoint.step)
+            checkpoints.append(Checkpoint(entry, int(match["step"])))
+    return sorted(checkpoints, key=lambda checkpoint: checkpoint.step)
 
 
 def newest(folder: Path, name: str, last: str, say: Callable[[str], object] = print) -> Checkpoint | None:
@@ -45,7 +45,7 @@ def newest(folder: Path, name: str, last: str, say: Callable[[str], object] = pr
         fault = damage(checkpoint.path)
         if not fault:
             return checkpoint
-        say(f"{checkpoint.path} is passed over: {fault}")
+        say(f"{checkpoint.path} is skipped: {fault}")
     return None
 
 
@@ -68,6 +68,8 @@ def damage(folder: Path) -> str:
         lines = (folder / MANIFEST).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return ""
+    except ValueError:
+        return "its manifest is no text"
     if lines[:1] != [_HEAD]:
         return "its manifest is cut or of another version"
     return next((fault for fault in (_fault(folder, line) for line in lines[1:]) if fault), "")
@@ -77,7 +79,7 @@ def _fault(folder: Path, line: str) -> str:
     """What contradicts one line of a manifest; the size is asked first because it costs nothing."""
     match = _LINE.fullmatch(line)
     if match is None:
-        return "its manifest has a line that says nothing"
+        return "its manifest has an empty line"
     path = folder / match["path"]
     if not path.is_file():
         return f"{match['path']} is missing"

@@ -20,7 +20,7 @@ SECONDS = 20
 
 
 class NoSpace(Failed):
-    """There is no room for what is to come."""
+    """The file system has too little space for what will be written."""
 
     exit_code = 73
 
@@ -28,31 +28,33 @@ class NoSpace(Failed):
 def free_or_fail(folder: Path, needed: int, *, quota_gb: float | None = None) -> None:
     """Stop before the first byte when the disk, a quota or the site's limit cannot hold `needed` more."""
     if quota_gb is not None and needed / 1e9 > quota_gb:
-        raise NoSpace(f"{needed / 1e9:.1f} GB are to come, and the site's quota there is {quota_gb:,g} GB")
+        raise NoSpace(
+            f"{needed / 1e9:.1f} GB are still to be written, and the site's quota there is {quota_gb:,g} GB"
+        )
     left = [(shutil.disk_usage(folder).free, str(folder)), *quotas(folder)]
     free, where = min(left)
     if free < needed:
-        raise NoSpace(f"{where} has {free / 1e9:.1f} GB left, {needed / 1e9:.1f} GB are to come")
+        raise NoSpace(f"{where} has {free / 1e9:.1f} GB left, {needed / 1e9:.1f} GB are still to be written")
 
 
 def quotas(folder: Path) -> Iterator[tuple[int, str]]:
     """Bytes left under each Lustre quota that counts in `folder`, and whose it is."""
     if not shutil.which("lfs"):
         return
-    found = re.match(r"\s*(\d+)", _said("project", "-d", str(folder)))
+    match = re.match(r"\s*(\d+)", _run_lfs("project", "-d", str(folder)))
     owners = [("-u", str(os.getuid()), "user"), ("-g", str(folder.stat().st_gid), "group")]
-    if found and found[1] != "0":
-        owners.append(("-p", found[1], "project"))
+    if match and match[1] != "0":
+        owners.append(("-p", match[1], "project"))
     for option, number, kind in owners:
-        left = _left(_said("quota", "-q", option, number, str(folder)))
+        left = _left(_run_lfs("quota", "-q", option, number, str(folder)))
         if left is not None:
             yield left, f"the quota of {kind} {number} at {folder}"
 
 
-def _left(said: str) -> int | None:
+def _left(answer: str) -> int | None:
     """From `/lustre  used soft hard grace files …` in KiB: an asterisk means that a limit is passed, 0 none.
     The numbers stand on a line of their own behind a long path."""
-    numbers = re.search(r"(?:^|\s)(\d+)\*?\s+(\d+)\s+(\d+)\s+\S+\s+\d+", said)
+    numbers = re.search(r"(?:^|\s)(\d+)\*?\s+(\d+)\s+(\d+)\s+\S+\s+\d+", answer)
     if not numbers:
         return None
     used, soft, hard = map(int, numbers.groups())
@@ -60,7 +62,7 @@ def _left(said: str) -> int | None:
     return max(0, limit - used) * 1024 if limit else None
 
 
-def _said(*words: str) -> str:
+def _run_lfs(*words: str) -> str:
     try:
         done = subprocess.run(
             ("lfs", *words), capture_output=True, text=True, timeout=SECONDS, check=False, errors="replace"

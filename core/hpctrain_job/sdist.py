@@ -21,11 +21,12 @@ import tarfile
 import urllib.parse
 import urllib.request
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpctrain_job.web import Failed, Patience, Refused, WrongContent, get_text, transfer
+from hpctrain_job.credentials import login_for
+from hpctrain_job.web import Failed, Patience, WrongContent, get_text, transfer
 
 DEFAULT = "https://pypi.org/simple"
 ENDS = (".tar.gz", ".zip", ".tgz")
@@ -41,7 +42,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceArchive:
     """One archive: its file, its hash, what it is built with and what it needs when it runs."""
 
     file: Path
@@ -51,36 +52,45 @@ class Found:
 
 
 class NotThere(Failed):
-    """No index has it."""
+    """No index or folder has the source archive."""
 
     exit_code = 66
 
 
-def fetch(name: str, version: str, folder: Path, places: Places, patience: Patience | None = None) -> Found:
-    """The source archive of `name` at `version`, in `folder`."""
-    said: list[str] = []
-    others: list[str] = []
-    for page, links in _pages(name, places, patience or Patience(tries=4, longest=30), said):
+def fetch(
+    name: str,
+    version: str,
+    folder: Path,
+    places: Places,
+    patience: Patience | None = None,
+    say: Callable[[str], None] = print,
+) -> SourceArchive:
+    """The source archive of `name` at `version`, in `folder`; NotThere only when every index answered."""
+    silent: list[str] = []
+    other_versions: list[str] = []
+    for page, links in _pages(name, places, patience or Patience(tries=4, longest=30), silent, say):
         for text, url in links:
-            found = _version(text, name)
-            if found == version:
+            candidate = _version(text, name)
+            if candidate == version:
                 file, digest = folder / text, urllib.parse.urldefrag(url).fragment
-                _bring(urllib.parse.urljoin(page, url), file, patience)
+                _bring(urllib.parse.urljoin(page, url), file, page, patience, say)
                 return read(file, digest.partition("sha256=")[2])
-            others += [found] if found else []
-    near = [v for v in others if v.startswith(version)] or others[-4:]
-    there = f"; there is {', '.join(near)}" if near else ""
-    raise NotThere(f"no index has the source of {name} {version}" + "".join(f"; {s}" for s in said) + there)
+            other_versions += [candidate] if candidate else []
+    if silent:
+        raise Failed(f"nobody knows whether there is a source of {name} {version}: {'; '.join(silent)}")
+    near = [v for v in other_versions if v.startswith(version)] or other_versions[-4:]
+    suggestion = f"; there is {', '.join(near)}" if near else ""
+    raise NotThere(f"no index has the source of {name} {version}{suggestion}")
 
 
-def read(file: Path, expected: str = "") -> Found:
+def read(file: Path, expected: str = "") -> SourceArchive:
     """What an archive says about itself; WrongContent when it is not the one that is meant."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if expected and digest != expected:
         file.unlink()
         raise WrongContent(f"{file.name} has the hash {digest}, not {expected}")
     texts = _texts(file)
-    return Found(
+    return SourceArchive(
         file, digest, build_needs(texts.get("pyproject.toml", "")), _needs(texts.get("PKG-INFO", ""))
     )
 
@@ -100,10 +110,12 @@ def configured(environ: Mapping[str, str]) -> Places:
     """
     rows: dict[str, str] = {}
     for file in _files(environ):
-        said = configparser.RawConfigParser()
+        parser = configparser.RawConfigParser()
         with contextlib.suppress(configparser.Error, OSError):
-            said.read(file, encoding="utf-8")
-        rows.update((k, v) for part in ("global", "download") if part in said for k, v in said[part].items())
+            parser.read(file, encoding="utf-8")
+        rows.update(
+            (k, v) for part in ("global", "download") if part in parser for k, v in parser[part].items()
+        )
     rows.update((k[4:].lower().replace("_", "-"), v) for k, v in environ.items() if k.startswith("PIP_"))
     links = tuple(rows.get("find-links", "").split())
     if rows.get("no-index", "").lower() in ("1", "true", "yes", "on"):
@@ -128,18 +140,18 @@ def _needs(metadata: str) -> tuple[str, ...]:
 
 def _texts(file: Path) -> dict[str, str]:
     """PKG-INFO and pyproject.toml at the top of the archive."""
-    wanted = ("PKG-INFO", "pyproject.toml")
+    file_names = ("PKG-INFO", "pyproject.toml")
     if file.suffix == ".zip":
         with zipfile.ZipFile(file) as archive:
             named = {n.split("/")[1]: n for n in archive.namelist() if n.count("/") == 1}
-            return {w: archive.read(named[w]).decode("utf-8", "replace") for w in wanted if w in named}
-    found = {}
+            return {w: archive.read(named[w]).decode("utf-8", "replace") for w in file_names if w in named}
+    texts = {}
     with tarfile.open(file) as tar:
         for member in tar:
             parts = member.name.removeprefix("./").split("/")
-            if len(parts) == 2 and parts[1] in wanted and (body := tar.extractfile(member)):
-                found[parts[1]] = body.read().decode("utf-8", "replace")
-    return found
+            if len(parts) == 2 and parts[1] in file_names and (body := tar.extractfile(member)):
+                texts[parts[1]] = body.read().decode("utf-8", "replace")
+    return texts
 
 
 def _version(text: str, name: str) -> str:
@@ -154,54 +166,55 @@ def _normal(name: str) -> str:
 
 
 def _pages(
-    name: str, places: Places, patience: Patience, said: list[str]
+    name: str, places: Places, patience: Patience, silent: list[str], say: Callable[[str], None]
 ) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     for place in places.links:
         folder = Path(urllib.parse.urlparse(place).path if place.startswith("file:") else place)
         if folder.is_dir():
             yield "", [(p.name, p.as_uri()) for p in folder.iterdir()]
         elif place.startswith("http"):
-            yield place, _links(get_text(place, patience=patience))
+            yield place, _links(get_text(place, patience=patience, say=say))
     for index in places.indexes:
         page = f"{index.rstrip('/')}/{_normal(name)}/"
         try:
-            yield page, _links(_text(page, patience))
+            yield page, _links(_text(page, patience, say))
         except (Failed, OSError) as error:
-            if not (isinstance(error, Refused) and error.status == 404):
-                said.append(str(error))
+            if not (isinstance(error, FileNotFoundError) or getattr(error, "status", 0) == 404):
+                silent.append(str(error))
 
 
-def _text(page: str, patience: Patience) -> str:
+def _text(page: str, patience: Patience, say: Callable[[str], None]) -> str:
     if page.startswith("file:"):
         return Path(urllib.request.url2pathname(urllib.parse.urlparse(page).path), "index.html").read_text()
-    return get_text(page, patience=patience)
+    return get_text(page, patience=patience, say=say)
 
 
 class _Anchors(html.parser.HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[str, str]] = []
+        self.links: list[tuple[str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         href = dict(attrs).get("href") if tag == "a" else None
         if href:
             path = urllib.parse.urlparse(href).path
-            self.found.append((urllib.parse.unquote(path.rsplit("/", 1)[-1]), href))
+            self.links.append((urllib.parse.unquote(path.rsplit("/", 1)[-1]), href))
 
 
 def _links(page: str) -> list[tuple[str, str]]:
     reader = _Anchors()
     reader.feed(page)
-    return reader.found
+    return reader.links
 
 
-def _bring(url: str, file: Path, patience: Patience | None) -> None:
+def _bring(url: str, file: Path, page: str, patience: Patience | None, say: Callable[[str], None]) -> None:
     url = urllib.parse.urldefrag(url).url
     if url.startswith("file:"):
         file.write_bytes(Path(urllib.request.url2pathname(urllib.parse.urlparse(url).path)).read_bytes())
         return
     part = file.with_name(file.name + ".part")
-    transfer(url, part, headers={}, patience=patience)
+    login = login_for(url, page)
+    transfer(url, part, headers={"Authorization": login} if login else {}, patience=patience, say=say)
     part.replace(file)
     part.with_name(part.name + ".etag").unlink(missing_ok=True)
 
@@ -214,19 +227,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--index-url", default="")
     parser.add_argument("--find-links", action="append", default=[])
     args = parser.parse_args(argv)
-    own = configured(os.environ)
-    indexes = (args.index_url,) if args.index_url else own.indexes
-    places = Places(indexes, (*args.find_links, *own.links))
-    for wanted in args.wanted:
-        name, version, *digest = re.split("==|=", wanted)
+    configuration = configured(os.environ)
+    indexes = (args.index_url,) if args.index_url else configuration.indexes
+    places = Places(indexes, (*args.find_links, *configuration.links))
+    for requirement in args.wanted:
+        name, version, *digest = re.split("==|=", requirement)
         try:
             (folder := args.folder / name).mkdir(parents=True, exist_ok=True)
-            found = fetch(name, version, folder, places)
-            read(found.file, *digest)
+            archive = fetch(name, version, folder, places)
+            read(archive.file, *digest)
         except Failed as error:
             print(f"error: {error}", file=sys.stderr)
             return error.exit_code
-        print(f"{found.file.name} sha256:{found.sha256}")
+        print(f"{archive.file.name} sha256:{archive.sha256}")
     return 0
 
 

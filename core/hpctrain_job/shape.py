@@ -81,7 +81,7 @@ def _llama(config: Mapping[str, Any]) -> list[Block]:
         norm(hidden, 2),
     )
     feed = [_feed(config, number) for number in range(int(config["num_hidden_layers"]))]
-    return [block for own in feed for block in (*layer, *own)]
+    return [block for feed_blocks in feed for block in (*layer, *feed_blocks)]
 
 
 def _feed(config: Mapping[str, Any], layer: int) -> tuple[Block, ...]:
@@ -102,21 +102,21 @@ def _has_experts(config: Mapping[str, Any], layer: int) -> bool:
 def _nemotron_h(config: Mapping[str, Any]) -> list[Block]:
     """One mixer a layer, as its pattern says: M Mamba, * attention, - MLP, E experts."""
     hidden = int(config["hidden_size"])
-    made: dict[str, Callable[[], tuple[Block, ...]]] = {
+    mixers: dict[str, Callable[[], tuple[Block, ...]]] = {
         "M": lambda: (mamba2(config),),
         "*": lambda: (attention(config),),
         "-": lambda: (mlp(hidden, int(config["intermediate_size"]), gated=False),),
         "E": lambda: _nemotron_experts(config),
     }
     pattern = str(config["hybrid_override_pattern"])
-    return [block for letter in pattern for block in (*made[letter](), norm(hidden))]
+    return [block for letter in pattern for block in (*mixers[letter](), norm(hidden))]
 
 
 def _nemotron_experts(config: Mapping[str, Any]) -> tuple[Block, ...]:
     """Experts to choose among, beside those that every token passes."""
-    own = _experts(config, "moe_intermediate_size", "n_routed_experts", gated=False)
+    routed = _experts(config, "moe_intermediate_size", "n_routed_experts", gated=False)
     shared = int(config.get("n_shared_experts", 1)) * int(config["moe_shared_expert_intermediate_size"])
-    return own, mlp(int(config["hidden_size"]), shared, gated=False)
+    return routed, mlp(int(config["hidden_size"]), shared, gated=False)
 
 
 def _experts(config: Mapping[str, Any], ffn: str, count: str, *, gated: bool = True) -> Block:

@@ -36,10 +36,10 @@ def _header(path: Path) -> bytes:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line of this module."""
-    file, wanted = sys.argv[1:] if argv is None else argv
-    found = arch(Path(file))
-    if found and found != wanted:
-        print(f"hpctrain: the image is for {found}, and the training nodes are {wanted}", file=sys.stderr)
+    file, expected = sys.argv[1:] if argv is None else argv
+    actual = arch(Path(file))
+    if actual and actual != expected:
+        print(f"hpctrain: the image is for {actual}, and the training nodes are {expected}", file=sys.stderr)
         return 65
     return 0
 

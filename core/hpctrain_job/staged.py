@@ -7,12 +7,12 @@ the job. Nothing is imported and nothing is run: files are read as those librari
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from hpctrain_job import documents
 from hpctrain_job.fetch import guarded
 from hpctrain_job.web import Failed
 
@@ -50,27 +50,27 @@ def _published(path: Path) -> Iterator[str]:
         yield f"{path} has no manifest"
         return
     for row in rows:
-        size, _, rest = row.partition(" ")
-        name = rest.partition("  ")[2]
-        shown = name.removeprefix("content/")
+        size, _, entry = row.partition(" ")
+        name = entry.partition("  ")[2]
+        label = name.removeprefix("content/")
         file = folder / name
         if not file.is_file():
-            yield f"{shown} was published and is gone"
+            yield f"{label} was published and is gone"
         elif file.stat().st_size != int(size):
-            yield f"{shown} has {file.stat().st_size:,} bytes, {int(size):,} were published"
+            yield f"{label} has {file.stat().st_size:,} bytes, {int(size):,} were published"
 
 
 def _pointers(folder: Path) -> Iterator[str]:
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.stat().st_size < 1024 and file.read_bytes().startswith(POINTER):
-            yield f"{file.relative_to(folder)} is a pointer of git-lfs, its content was not brought"
+            yield f"{file.relative_to(folder)} is a pointer of git-lfs, its content was not fetched"
 
 
 def _model(folder: Path) -> Iterator[str]:
     weights = sorted(folder.glob("*.safetensors"))
     indexes = sorted(folder.glob("*.index.json"))
-    known = (folder / "config.json", folder / "adapter_config.json")
-    if (weights or indexes) and not any(file.is_file() for file in known):
+    configs = (folder / "config.json", folder / "adapter_config.json")
+    if (weights or indexes) and not any(file.is_file() for file in configs):
         yield "there are weights and no config.json"
     for index in indexes:
         shards = _read(index).get("weight_map")
@@ -78,8 +78,8 @@ def _model(folder: Path) -> Iterator[str]:
             if not (folder / shard).is_file():
                 yield f"{index.name} names {shard}, which is not there"
     for file in weights:
-        if said := _cut(file):
-            yield f"{file.name} {said}"
+        if fault := _cut(file):
+            yield f"{file.name} {fault}"
     for name in REMOTE:
         yield from _code(folder, name)
 
@@ -90,12 +90,12 @@ def _cut(file: Path) -> str:
     with file.open("rb") as opened:
         length = int.from_bytes(opened.read(8), "little")
         if not 2 <= length <= min(HEADER_MOST, size - 8):
-            return "is no whole safetensors file"
+            return "is not a complete safetensors file"
         try:
-            header = json.loads(opened.read(length))
+            header = documents.parse(opened.read(length))
             ends = [row["data_offsets"][1] for name, row in header.items() if name != "__metadata__"]
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-            return "is no whole safetensors file"
+            return "is not a complete safetensors file"
     whole = 8 + length + max(ends, default=0)
     return "" if size == whole else f"has {size:,} bytes, its header says {whole:,}"
 
@@ -103,8 +103,8 @@ def _cut(file: Path) -> str:
 def _code(folder: Path, name: str) -> Iterator[str]:
     """Classes of the repository's own: each names a file beside it, or one of another repository."""
     mapped = _read(folder / name).get("auto_map")
-    for said in _words(mapped if isinstance(mapped, dict) else {}):
-        repo, _, where = said.rpartition("--")
+    for reference in _words(mapped if isinstance(mapped, dict) else {}):
+        repo, _, where = reference.rpartition("--")
         module = where.partition(".")[0]
         if repo:
             yield f"{name} takes its code from {repo}, which a job without network cannot reach"
@@ -120,10 +120,10 @@ def _words(mapped: dict[str, Any]) -> list[str]:
 def _read(file: Path) -> dict[str, Any]:
     """A JSON object, or {} where there is none to read."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        document = documents.read(file)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _dataset(folder: Path) -> Iterator[str]:
@@ -139,14 +139,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     def proven() -> None:
         missing = 0
         for word in assets:
-            name, _, rest = word.partition("=")
-            kind, _, path = rest.partition(":")
-            found = list(faults(kind, Path(path)))
-            missing += len(found)
-            for fault in found:
+            name, _, asset = word.partition("=")
+            kind, _, path = asset.partition(":")
+            asset_faults = list(faults(kind, Path(path)))
+            missing += len(asset_faults)
+            for fault in asset_faults:
                 print(f"{name}: {fault}", file=sys.stderr)
-            if found:
-                print(f"  to stage it anew: rm {path}", file=sys.stderr)
+            if asset_faults:
+                print(f"  to stage it again: rm {path}", file=sys.stderr)
             else:
                 print(f"{name}: whole, nothing in it asks for the network")
         if missing:

@@ -17,12 +17,12 @@ LEFT_OUT = frozenset({".git", "__pycache__"})
 
 def entries(folder: Path) -> Iterator[tuple[str, Path]]:
     """The files and links of a folder that count, by name, in an order that is the same everywhere."""
-    found = []
+    paths = []
     for place, folders, files in os.walk(folder):
         links = [name for name in folders if Path(place, name).is_symlink()]
         folders[:] = [name for name in folders if name not in LEFT_OUT]
-        found += [Path(place, name) for name in (*files, *links) if name not in LEFT_OUT]
-    for path in sorted(found, key=lambda p: os.fsencode(p.relative_to(folder))):
+        paths += [Path(place, name) for name in (*files, *links) if name not in LEFT_OUT]
+    for path in sorted(paths, key=lambda p: os.fsencode(p.relative_to(folder))):
         yield str(path.relative_to(folder)), path
 
 

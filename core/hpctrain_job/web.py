@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.utils
 import http.client
-import json
 import random
 import time
 import urllib.error
@@ -14,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hpctrain_job import documents
+from hpctrain_job.credentials import bare, login_for
+
 BLOCK = 1 << 20
 GAIN = 1 << 20
 AGENT = "hpctrain"
-FINAL = frozenset({400, 401, 403, 404, 405, 410, 451})
+FINAL = frozenset({400, 401, 403, 404, 405, 407, 410, 451})
 RANGE = 416
 
 
@@ -44,7 +46,7 @@ class WrongContent(Failed):
 
 
 class _Again(Exception):
-    """This attempt failed; another may succeed, not before `wait` seconds."""
+    """One attempt failed, and the next may succeed, though not before `wait` seconds."""
 
     def __init__(self, why: str, wait: float | None = None, status: int = 0) -> None:
         super().__init__(why)
@@ -61,39 +63,54 @@ class Patience:
     longest: float = 300.0
     timeout: float = 60.0
 
-    def pause(self, attempt: int, asked: float | None) -> float:
+    def pause(self, attempt: int, retry_after: float | None) -> float:
         """Seconds before the next try; a server that asks for too long is not waited for."""
-        if asked is not None and asked > self.longest:
-            raise Failed(f"the server asks to wait {asked:.0f} s, more than {self.longest:.0f} s")
+        if retry_after is not None and retry_after > self.longest:
+            raise Failed(f"the server asks to wait {retry_after:.0f} s, more than {self.longest:.0f} s")
         # Jitter: hundreds of login-node users share one address and would return together.
         backoff = min(self.longest, self.first * 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311
-        return max(asked or 0.0, backoff)
+        return max(retry_after or 0.0, backoff)
 
 
 def get_json(url: str, *, headers: Mapping[str, str] | None = None, patience: Patience | None = None) -> Any:
     """The JSON document at `url`."""
 
     def once() -> Any:
-        with _open(url, headers or {}, patience or Patience()) as answer:
-            body = answer.read()
+        body = _page(url, headers, patience)
         try:
-            return json.loads(body)
+            return documents.parse(body)
         except ValueError:
-            raise _Again("the answer is no JSON; a proxy's page?") from None
+            raise _Again("the answer is not JSON; a proxy's page?") from None
 
     return _patiently(url, once, patience or Patience(), lambda: 0, print)
 
 
-def get_text(url: str, *, patience: Patience | None = None) -> str:
+def get_text(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    patience: Patience | None = None,
+    say: Callable[[str], None] = print,
+) -> str:
     """The page at `url`."""
 
     def once() -> str:
-        with _open(url, {}, patience or Patience()) as answer:
-            body: bytes = answer.read()
-        return body.decode("utf-8", "replace")
+        return _page(url, headers, patience).decode("utf-8", "replace")
 
-    found: str = _patiently(url, once, patience or Patience(), lambda: 0, print)
-    return found
+    text: str = _patiently(url, once, patience or Patience(), lambda: 0, say)
+    return text
+
+
+def _page(url: str, headers: Mapping[str, str] | None, patience: Patience | None) -> bytes:
+    """A body that is read as a whole, and so must not be of any length."""
+    with _open(url, headers or {}, patience or Patience()) as answer:
+        try:
+            body = answer.read(documents.LARGEST + 1)
+        except (http.client.HTTPException, OSError) as error:
+            raise _Again(f"broken off: {error}") from None
+    if len(body) > documents.LARGEST:
+        raise Failed(f"{bare(url)}: the answer is larger than {documents.LARGEST >> 20} MiB")
+    return body
 
 
 def transfer(
@@ -130,17 +147,19 @@ def _patiently(
             attempt = 0 if gained() - before >= GAIN else attempt + 1
             before = gained()
             if attempt >= patience.tries:
-                raise Failed(f"{url}: {error} ({patience.tries} tries)") from None
+                raise Failed(f"{bare(url)}: {error} ({patience.tries} tries)") from None
             wait = patience.pause(attempt, error.wait)
             say(f"{error}; again in {wait:.1f} s")
             time.sleep(wait)
 
 
 def _open(url: str, headers: Mapping[str, str], patience: Patience) -> http.client.HTTPResponse:
-    request = urllib.request.Request(url, headers={"User-Agent": AGENT})  # noqa: S310
+    address = bare(url)
+    request = urllib.request.Request(address, headers={"User-Agent": AGENT})  # noqa: S310
     if request.type not in ("http", "https"):
-        raise Refused(f"{url}: only http and https are fetched", 0)
-    for name, value in headers.items():
+        raise Refused(f"{address}: only http and https are fetched", 0)
+    login = "" if "Authorization" in headers else login_for(url)
+    for name, value in {**headers, **({"Authorization": login} if login else {})}.items():
         # A token is for the host it was made for; urllib would carry it along to a redirect's.
         private = name.lower() == "authorization"
         (request.add_unredirected_header if private else request.add_header)(name, value)
@@ -149,8 +168,8 @@ def _open(url: str, headers: Mapping[str, str], patience: Patience) -> http.clie
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in FINAL:
-            raise Refused(f"{url}: {error.code} {error.reason}", error.code) from None
-        wait = _asked(error.headers.get("Retry-After"))
+            raise Refused(f"{address}: {error.code} {error.reason}", error.code) from None
+        wait = _retry_after(error.headers.get("Retry-After"))
         raise _Again(f"{error.code} {error.reason}", wait, error.code) from None
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         reason = getattr(error, "reason", error)
@@ -158,8 +177,8 @@ def _open(url: str, headers: Mapping[str, str], patience: Patience) -> http.clie
     return answer
 
 
-def _asked(text: str | None) -> float | None:
-    """Retry-After: seconds or a date."""
+def _retry_after(text: str | None) -> float | None:
+    """The seconds to wait that a header `Retry-After` names, as a number or as a date."""
     if not text:
         return None
     if text.strip().isdigit():
@@ -183,12 +202,12 @@ def _continue(
     have = _length(part)
     if size is not None and have == size:
         return
-    known = etag.read_text() if have and etag.exists() else ""
-    asked = {"Range": f"bytes={have}-"} | ({"If-Range": known} if known else {}) if have else {}
-    if have and size is None and not known:
-        asked, have = {}, 0  # nothing says that the server's file is still the one we have half of
+    old_etag = etag.read_text() if have and etag.exists() else ""
+    range_headers = {"Range": f"bytes={have}-"} | ({"If-Range": old_etag} if old_etag else {}) if have else {}
+    if have and size is None and not old_etag:
+        range_headers, have = {}, 0  # nothing says that the server's file is still the one we have half of
     try:
-        answer = _open(url, {**headers, **asked}, patience)
+        answer = _open(url, {**headers, **range_headers}, patience)
     except _Again as error:
         if error.status == RANGE:
             part.unlink(missing_ok=True)
@@ -196,7 +215,7 @@ def _continue(
     with answer:
         start = _start(answer, have)
         _remember(etag, answer.headers.get("ETag"))
-        _append(answer, part, start, say)
+        _append(answer, part, start, size, say)
 
 
 def _start(answer: http.client.HTTPResponse, have: int) -> int:
@@ -208,17 +227,21 @@ def _start(answer: http.client.HTTPResponse, have: int) -> int:
     return have
 
 
-def _append(answer: http.client.HTTPResponse, part: Path, start: int, say: Callable[[str], None]) -> None:
+def _append(
+    answer: http.client.HTTPResponse, part: Path, start: int, size: int | None, say: Callable[[str], None]
+) -> None:
     length = answer.headers.get("Content-Length")
     whole = start + int(length) if length else None
-    said, have, name = time.monotonic(), start, part.name.removesuffix(".part")
+    last_report, have, name = time.monotonic(), start, part.name.removesuffix(".part")
     with part.open("r+b" if start else "wb") as file:
         file.seek(start)
         while block := _read(answer, name):
             file.write(block)
             have += len(block)
-            if time.monotonic() - said > 10:
-                said = time.monotonic()
+            if size is not None and have > size:
+                return  # more than was listed: its proof fails, and no disk is filled with it
+            if time.monotonic() - last_report > 10:
+                last_report = time.monotonic()
                 say(_progress(name, have, whole))
     if whole is not None and have < whole:
         raise _Again(f"{name}: {have} of {whole} bytes arrived")

@@ -31,7 +31,7 @@ def _candidates(name: str) -> tuple[str, ...]:
     return (name,)
 
 
-def found(source: Path) -> Path:
+def find_source(source: Path) -> Path:
     """The one archive in a folder of archives, or the folder of a source tree as it is."""
     archives = [p for p in source.glob("*") if p.name.endswith((".tar.gz", ".zip", ".tgz"))]
     return archives[0] if len(archives) == 1 and not (source / "pyproject.toml").exists() else source
@@ -49,31 +49,33 @@ def build(name: str, source: Path, folder: Path) -> int:
     code, proxied = _watched(argv, {**os.environ, offline.LOG: str(notes)})
     reached = set(notes.read_text().split()) if notes.exists() else set()
     notes.unlink(missing_ok=True)
-    made = list(folder.glob("*.whl"))
-    asked = bool(reached) or proxied
-    if code == 0 and len(made) == 1:
-        without = "; it asked for the network, was refused, and did without" if asked else ""
-        print(f"{made[0].name} {made[0].stat().st_size / 1e6:.1f} MB{without}")
+    wheels = list(folder.glob("*.whl"))
+    tried_network = bool(reached) or proxied
+    if code == 0 and len(wheels) == 1:
+        without = "; it asked for the network, was refused, and did without" if tried_network else ""
+        print(f"{wheels[0].name} {wheels[0].stat().st_size / 1e6:.1f} MB{without}")
         return 0
-    return _said(name, sorted(a for a in reached if offline.NOWHERE not in a), asked=asked)
+    return _report_failure(
+        name, sorted(a for a in reached if offline.NOWHERE not in a), tried_network=tried_network
+    )
 
 
 def _watched(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int, bool]:
     """Run it, pass on what it says, and notice the name of the proxy that does not exist."""
-    seen = False
+    proxied = False
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
         assert child.stdout
         for line in child.stdout:
-            seen = seen or offline.NOWHERE.encode() in line
+            proxied = proxied or offline.NOWHERE.encode() in line
             sys.stdout.buffer.write(line)
             sys.stdout.flush()
-    return child.returncode, seen
+    return child.returncode, proxied
 
 
-def _said(name: str, reached: Sequence[str], *, asked: bool) -> int:
+def _report_failure(name: str, reached: Sequence[str], *, tried_network: bool) -> int:
     sys.stdout.flush()
-    if not asked:
-        print(f"error: {name} was not built; its own words stand above", file=sys.stderr)
+    if not tried_network:
+        print(f"error: {name} was not built; see its output above", file=sys.stderr)
         return FAILED
     where = f" ({', '.join(reached)})" if reached else ""
     print(
@@ -101,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return MISSING
-    return build(args.name, found(args.source), args.folder)
+    return build(args.name, find_source(args.source), args.folder)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpctrain.plugin import At, Cluster, Cmd, EnvVar, How, Layer, Module, Need, Ranks, RunSpec, Step, template
+import attrs
+
+from hpctrain.plugin import (
+    Cluster,
+    Cmd,
+    EnvVar,
+    File,
+    How,
+    Layer,
+    Module,
+    Need,
+    Ranks,
+    RunSpec,
+    Scope,
+    Step,
+    template,
+)
 from hpctrain_plugins.named_logs import linked
 
 CACHE = "/tmp/${USER}-hpctrain-${HPC_JOB}"  # noqa: S108  (each node's own, and each job's)
 """The folder of one node and one job: no other job can find it half written."""
+LIBRARIES = """\
+# Libraries of a Cray environment that is not the default one, in front of the default's: OLCF's own line.
+[[ -z ${CRAY_LD_LIBRARY_PATH:-} ]] \\
+  || export LD_LIBRARY_PATH=$CRAY_LD_LIBRARY_PATH${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+"""
 
 
 def layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
@@ -17,7 +38,9 @@ def layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
     if step.trains:
         return _training(run, cluster, step)
     if Need.TARGET in step.needs:
-        return Layer(env=tuple(_compilers(cluster.modules.build if cluster.modules else ())))
+        modules = cluster.modules.build if cluster.modules else ()
+        libraries = _libraries(step, modules)
+        return attrs.evolve(libraries, env=tuple(_compilers(modules)))
     if run.environment.use == "conda" and step.name == "wheels" and cluster.modules:
         # It needs no ROCm, so that the facts put no module around it; but conda is one.
         return Layer(modules=tuple(map(Module.parse, cluster.modules.build)))
@@ -27,23 +50,38 @@ def layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
 def _training(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
     caches: Mapping[str, Any] = {k: v for k, v in cluster.facts["caches"].items() if k != "source"}
     folders = dict.fromkeys(f"{CACHE}/{cache['below']}" for cache in caches.values())
-    found = _deepspeed(run, cluster)
+    deepspeed = _deepspeed(run, cluster)
+    modules = cluster.modules.run if cluster.modules else ()
+    libraries = _libraries(step, modules)
     return Layer(
         env=(
             *(_cache(name, cache, cluster) for name, cache in caches.items()),
-            *_compilers(cluster.modules.run if cluster.modules else ()),
+            *_compilers(modules),
             *_only_gpu(step),
-            *found.env,
+            *deepspeed.env,
         ),
-        job=linked(f"{run.name}-${{HPC_JOB}}.o"),  # the tutorial's: logs/<job's name>-<job's id>.o
+        job=(
+            *libraries.job,
+            *linked(f"{run.name}-${{HPC_JOB}}.o"),
+        ),  # the tutorial's: logs/<job's name>-<job's id>.o
         node=(Cmd.of("mkdir", "-p", *map(template, folders)),),
-        task=found.task,
-        files=found.files,
+        task=deepspeed.task,
+        files=(*libraries.files, *deepspeed.files),
+    )
+
+
+def _libraries(step: Step, modules: tuple[str, ...]) -> Layer:
+    """A line of job.sh behind the modules, where one of them is a Cray environment chosen by its number."""
+    if not any(name.startswith("cpe/") for name in modules):
+        return Layer()
+    return Layer(
+        job=(Cmd.of(".", f"steps/{step.name}/cray.sh"),),
+        files=(File(path="cray.sh", body=(LIBRARIES,)),),
     )
 
 
 def _deepspeed(run: RunSpec, cluster: Cluster) -> Layer:
-    """Its launcher's file, where DeepSpeed is among the run's packages."""
+    """The file that DeepSpeed's launcher reads, where DeepSpeed is among the run's packages."""
     every = (*run.environment.packages, *run.environment.compile)
     if not any(package.name.lower() == "deepspeed" for package in every):
         return Layer()
@@ -56,7 +94,7 @@ def _cache(name: str, cache: Mapping[str, Any], cluster: Cluster) -> EnvVar:
     return EnvVar(
         name=name,
         value=template(f"{CACHE}/{cache['below']}"),
-        at=At.NODE,
+        at=Scope.NODE,
         why=cache["why"],
         fact=cluster.facts["caches"]["source"],
     )

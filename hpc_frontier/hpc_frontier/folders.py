@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import attrs
 
-from hpctrain.defaults import names
 from hpctrain.plugin import Asset, Cluster, Step
+from hpctrain.toolbox import asset_kind
 
 
 def placed(steps: tuple[Step, ...], name: str, asset: Asset, cluster: Cluster) -> tuple[Step, ...]:
-    """The same steps; what the last one makes lies in the folder of its kind."""
+    """The steps of an asset, with the artefact of the last one in the folder for assets of that kind."""
     folder = _folder(name, asset, cluster)
     last = steps[-1]
     if not folder or last.makes is None:
@@ -18,11 +18,11 @@ def placed(steps: tuple[Step, ...], name: str, asset: Asset, cluster: Cluster) -
 
 
 def _folder(name: str, asset: Asset, cluster: Cluster) -> str:
-    known = cluster.facts["cache_folders"]
+    folders = cluster.facts["cache_folders"]
     if asset.use == "arrow":
-        return str(known["data"])
+        return str(folders["data"])
     if not asset.hub:
         return ""
-    if names.kind(name, asset) == "dataset":
-        return f"{known['data']}/{asset.hub.replace('/', '___')}"
-    return str(known["tokenizer" if "tokenizer" in name else "model"])
+    if asset_kind(name, asset) == "dataset":
+        return f"{folders['data']}/{asset.hub.replace('/', '___')}"
+    return str(folders["tokenizer" if "tokenizer" in name else "model"])

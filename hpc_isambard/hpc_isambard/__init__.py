@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable
 
 import attrs
 
-from hpc_isambard import nccl
+from hpc_isambard import limits, nccl, temporary
 from hpctrain.plugin import Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
 
 HPCTRAIN_API = 1
@@ -42,22 +42,28 @@ def enter_env(
         layer,
         env=(*layer.env, chosen.preload()),
         modules=(*layer.modules, *chosen.modules),
-        task=(*layer.task, *chosen.there),
+        task=(*layer.task, *chosen.existence_check),
     )
 
 
 @hookimpl
-def surround(run: RunSpec, step: Step) -> Layer | None:
-    """The log of training under the document's name as well: logs/<job's name>-<job's id>.out."""
+def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
+    """A folder for temporary files in every job; the log of training under the document's name as well:
+    logs/<job's name>-<job's id>.out."""
     from hpctrain_plugins.named_logs import linked
 
-    return Layer(job=linked(f"{run.name}-${{HPC_JOB}}.out")) if step.trains else None
+    place = cluster.place_named(step.place)
+    if place is None or place.here:
+        return None
+    layer = temporary.layer(cluster)
+    return attrs.evolve(layer, job=linked(f"{run.name}-${{HPC_JOB}}.out")) if step.trains else layer
 
 
 @hookimpl
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
-    """What would load another NCCL than torch was built with, or build against one."""
+    """What would load another NCCL than torch was built with, or build against one; the site's limits."""
     yield from nccl.problems(run, cluster, plan)
+    yield from limits.problems(run, cluster, plan)
 
 
 @hookimpl
@@ -92,6 +98,19 @@ RULES = (
         name="stale-cache",
         pattern=r"Errno 116|Stale file handle",
         cause="a compiler's cache lies on a shared disk, where other nodes replace its files",
-        fix='[env]\nTRITON_CACHE_DIR = "${LOCALDIR}/triton"',
+        fix='[env]\nTRITON_CACHE_DIR = "/dev/shm/${USER}-triton"',
+    ),
+    Rule(
+        name="experts-hang",
+        pattern=r"Watchdog caught collective operation timeout: WorkNCCL\([^)]*OpType=ALLTOALL",
+        cause="all-to-all over nodes hangs with the site's plugin, aws-ofi-nccl 1.8.1: every 7 to 14 minutes",
+        fix="tensor x expert parallelism of at most 4, inside a node; from 1.17 on the plugin has it mended",
+    ),
+    Rule(
+        name="tmpdir-gone",
+        pattern=r"(?:PermissionError|FileNotFoundError): \[Errno (?:13|2)\] [^:]*: '/local/user/\d+",
+        cause="the folder for temporary files that the site names is not on this node, or vanished",
+        fix='no TMPDIR below /local in [env]: jobs have "/dev/shm/${USER}-hpctrain"',
+        sure="certain",
     ),
 )

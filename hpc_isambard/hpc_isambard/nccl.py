@@ -13,7 +13,6 @@ from typing import Any
 import attrs
 
 from hpctrain.plugin import (
-    At,
     Cluster,
     Cmd,
     EnvVar,
@@ -27,12 +26,13 @@ from hpctrain.plugin import (
     PlannedStep,
     Problem,
     RunSpec,
+    Scope,
     Var,
     Word,
 )
 
 VARIABLE = "LD_PRELOAD"
-OWN = "nvidia/nccl/lib/libnccl.so.2"
+BUNDLED_LIBRARY = "nvidia/nccl/lib/libnccl.so.2"
 _MODULE = re.compile(r"brics/nccl(?:/(\d+(?:\.\d+)*)(?:-\d+)?)?")
 _VERSION = re.compile(r"nccl[-/_]?(?:cu\d+[-/])?v?(\d+\.\d+(?:\.\d+)?)")
 
@@ -61,14 +61,14 @@ class Chosen:
     modules: tuple[Module, ...] = ()
 
     @property
-    def there(self) -> tuple[Line, ...]:
+    def existence_check(self) -> tuple[Line, ...]:
         """The loader ignores a file that is missing, and says so in a line that nobody reads."""
         return (Cmd.of("ls", "-L", self.library, stdout="/dev/null"),)
 
     def preload(self) -> EnvVar:
-        """For tasks alone."""
+        """The variable that makes tasks, and no other process, load this library."""
         return EnvVar(
-            name=VARIABLE, value=self.library, at=At.TASK, why=self.why, source="isambard", fact="geodesic"
+            name=VARIABLE, value=self.library, at=Scope.TASK, why=self.why, source="isambard", fact="geodesic"
         )
 
 
@@ -77,7 +77,7 @@ def needed(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Needed | No
     torch = _torch(run, pins)
     facts = _facts(cluster)
     built = {numbers(t): v for t, v in facts.get("built_with_torch", {}).items()}
-    older = [known for known in sorted(built) if torch and known <= numbers(torch)]
+    older = [release for release in sorted(built) if torch and release <= numbers(torch)]
     if not older:
         return None
     version = built[older[-1]]
@@ -87,18 +87,18 @@ def needed(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Needed | No
 
 def choose(layer: Layer, run: RunSpec, cluster: Cluster, need: Needed) -> Chosen | None:
     """The environment's own first; a module's where there is none and it is new enough."""
-    said = f"torch {need.torch} was built with NCCL {need.version}"
+    reason = f"torch {need.torch} was built with NCCL {need.version}"
     prefix = next((v.value for v in layer.env if v.name == "VIRTUAL_ENV"), None)
     if prefix is not None:
-        path = f"lib/python{run.environment.python}/site-packages/{OWN}"
+        path = f"lib/python{run.environment.python}/site-packages/{BUNDLED_LIBRARY}"
         library = prefix / path if isinstance(prefix, Loc) else Join(prefix, f"/{path}")
-        return Chosen(library=library, why=f"{said}: the environment's own, whatever a module brings")
+        return Chosen(library=library, why=f"{reason}: the environment's own, whatever a module brings")
     if layer.wrap:
         return None  # an image brings its own, at a path of its own
     for row in _system(cluster):
         if numbers(row["version"]) >= numbers(need.version):
             library = Join(Var("NCCL_ROOT"), "/lib/libnccl.so")
-            why = f"{said}, and {row['module']} is as new"
+            why = f"{reason}, and {row['module']} is as new"
             return Chosen(library=library, why=why, modules=(Module(row["module"]),))
     return None
 
@@ -107,11 +107,11 @@ def problems(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterator[Problem]:
     """What speaks against the NCCL of each step."""
     need = needed(run, cluster, plan.pins)
     for step in plan.steps:
-        loaded = [found for m in step.around.modules if (found := _MODULE.fullmatch(m.name))]
+        loaded = [match for m in step.around.modules if (match := _MODULE.fullmatch(m.name))]
         if loaded and not step.step.inside and not step.step.trains:
             yield _in_build(step, loaded[-1][0])
         elif step.step.trains and need is not None:
-            yield from _too_old(step, need, cluster, [found[1] or "" for found in loaded])
+            yield from _too_old(step, need, cluster, [match[1] or "" for match in loaded])
 
 
 def _too_old(step: PlannedStep, need: Needed, cluster: Cluster, modules: list[str]) -> Iterator[Problem]:
@@ -121,8 +121,8 @@ def _too_old(step: PlannedStep, need: Needed, cluster: Cluster, modules: list[st
     elif isinstance(preload.value, str):
         if not preload.value.startswith("/"):
             yield _relative(preload.value)
-        found = _VERSION.search(preload.value)
-        versions = [(f"{VARIABLE} = {preload.value}", found[1])] if found else []
+        match = _VERSION.search(preload.value)
+        versions = [(f"{VARIABLE} = {preload.value}", match[1])] if match else []
     else:
         versions = []
     for who, version in versions:
@@ -160,18 +160,18 @@ def _in_build(step: PlannedStep, module: str) -> Problem:
 
 def _torch(run: RunSpec, pins: tuple[Pin, ...]) -> str:
     """2.10.0, without the build behind it."""
-    from hpctrain_plugins.environments.wheels.wants import exact, name_of
+    from hpctrain_plugins.environments.wheels.packages_spec import exact, name_of
 
     pinned = next((p.value.split()[0] for p in pins if p.kind == "pypi" and p.name == "torch"), "")
     first = getattr(run.environment.options, "first", ())
-    asked = (*(p.requirement for p in run.environment.packages if p.requirement), *first)
-    said = pinned or next((exact(r) for r in asked if name_of(r) == "torch"), "")
-    return said.partition("+")[0]
+    requirements = (*(p.requirement for p in run.environment.packages if p.requirement), *first)
+    version = pinned or next((exact(r) for r in requirements if name_of(r) == "torch"), "")
+    return version.partition("+")[0]
 
 
 def _facts(cluster: Cluster) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = cluster.facts.get("nccl", {})
-    return found
+    facts: Mapping[str, Any] = cluster.facts.get("nccl", {})
+    return facts
 
 
 def _system(cluster: Cluster) -> list[Mapping[str, str]]:
@@ -180,5 +180,5 @@ def _system(cluster: Cluster) -> list[Mapping[str, str]]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """A version to compare by."""
+    """The numbers of a version, to compare it with another: `2.27.3` as (2, 27, 3)."""
     return tuple(map(int, re.findall(r"\d+", version.partition("+")[0])))

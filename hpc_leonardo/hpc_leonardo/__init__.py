@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpctrain.plugin import At, EnvVar, How, Join, Layer, Rule, RunSpec, Step, hookimpl
+from hpctrain.plugin import EnvVar, How, Join, Layer, Rule, RunSpec, Scope, Step, hookimpl
 
 HPCTRAIN_API = 1
 
@@ -22,7 +22,7 @@ def surround(run: RunSpec, step: Step) -> Layer:
     cores = EnvVar(
         name="SRUN_CPUS_PER_TASK",
         value=str(step.launch.cpus_per_rank),
-        at=At.JOB,
+        at=Scope.JOB,
         why="since 22.05 a step started inside a job gets one core unless told",
         fact="slides-2026",
     )
@@ -48,7 +48,7 @@ RULES = (
     Rule(
         name="torchrun-18",
         pattern=r"exitcode\s*:\s*18\b|returned non-zero exit status 18\b|exited with exit code 18\b",
-        cause="a rank ended with 18 under torchrun; the guide calls it a known issue, and nobody says why",
+        cause="a rank ended with 18 under torchrun; the guide calls it a known issue and gives no reason",
         fix="[train.automodel]\ntorchrun = false      (the scheduler starts every rank)",
     ),
     Rule(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.words import Cmd, template
+from hpctrain.plugin import Cmd, template
 
 LOG = "train.log"
 
@@ -10,5 +10,5 @@ LOG = "train.log"
 def linked(name: str) -> tuple[Cmd, ...]:
     """Lines of job.sh that make `logs/NAME` lead to the log; `${HPC_JOB}` in it is the job's id."""
     folder = name.rpartition("/")[0]
-    made = (Cmd.of("mkdir", "-p", f"logs/{folder}"),) if folder else ()
-    return (*made, Cmd.of("ln", "-sfn", "../" * name.count("/") + LOG, template(f"logs/{name}")))
+    folder_commands = (Cmd.of("mkdir", "-p", f"logs/{folder}"),) if folder else ()
+    return (*folder_commands, Cmd.of("ln", "-sfn", "../" * name.count("/") + LOG, template(f"logs/{name}")))

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser("hpctrain_tokens").parse_args(argv)
         answer = args.run(args, Sentences())
     except DataError as error:
-        return _told(error)
+        return _print_faults(error)
     except OSError as error:
         print(f"error[data-disk]: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
         print(f"help: {GOES_ON}", file=sys.stderr)
@@ -52,16 +52,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     for fault in answer.faults:
-        print(fault.said, file=sys.stderr)
+        print(fault.text, file=sys.stderr)
     print(*answer.lines, sep="\n")
     return BAD_CONFIG if answer.faults else 0
 
 
-def _told(error: DataError) -> int:
+def _print_faults(error: DataError) -> int:
     for fault in error.faults:
-        print(fault.said, file=sys.stderr)
-    if error.more:
-        print(f"and {error.more} more", file=sys.stderr)
+        print(fault.text, file=sys.stderr)
+    if error.omitted:
+        print(f"and {error.omitted} more", file=sys.stderr)
     return BAD_CONFIG
 
 

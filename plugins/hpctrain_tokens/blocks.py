@@ -38,7 +38,7 @@ class Block:
 
 
 def block(documents: Iterable[array[int]], rule: Rule) -> Block:
-    """The documents by the rule."""
+    """The numbers of documents in one block, each ended as the rule demands."""
     flat, lengths = array(rule.code), array("i")
     empty, inside = 0, []
     for i, numbers in enumerate(documents):

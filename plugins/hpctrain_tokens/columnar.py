@@ -60,19 +60,14 @@ class _reading:  # noqa: N801  (used as a statement)
     def __enter__(self) -> None:
         try:
             import pyarrow as pa
-        except ImportError:
-            raise DataError.of(
-                "no-pyarrow",
-                f"{self.path.name} needs pyarrow, which is not installed here",
-                file=str(self.path),
-                hint="pip install pyarrow",
-            ) from None
+        except ModuleNotFoundError as error:
+            raise DataError.lacking(error, self.path.name, str(self.path)) from None
         self.errors = (pa.ArrowException, OSError)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, self.errors):
-            said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise DataError.of("data-unreadable", f"cannot be read: {said}", file=str(self.path)) from error
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise DataError.of("data-unreadable", f"cannot be read: {reason}", file=str(self.path)) from error
 
 
 class _arrow:  # noqa: N801

@@ -28,7 +28,7 @@ def allowed(tokenizer: Mapping[str, Any]) -> bool:
     """Whether the numbers of a text are those of its parts, when it is cut behind a word."""
     normal = tokenizer.get("normalizer") or {"type": "NFC"}
     added = tokenizer.get("added_tokens") or []
-    return normal.get("type") == "NFC" and not any(map(_reaches, added)) and known(tokenizer)
+    return normal.get("type") == "NFC" and not any(map(_reaches, added)) and is_known_splitter(tokenizer)
 
 
 def _reaches(token: Mapping[str, Any]) -> bool:
@@ -37,7 +37,7 @@ def _reaches(token: Mapping[str, Any]) -> bool:
     return blank or any(token.get(key) for key in ("lstrip", "rstrip", "single_word"))
 
 
-def known(tokenizer: Mapping[str, Any]) -> bool:
+def is_known_splitter(tokenizer: Mapping[str, Any]) -> bool:
     """Whether it splits text as GPT-2, Llama 3 or Qwen 2 do."""
     before = tokenizer.get("pre_tokenizer") or {}
     steps = before.get("pretokenizers") or [before]
@@ -59,10 +59,10 @@ def cut(text: str, most: int, *, sure: bool) -> list[slice]:
     cannot be cut for `sure`."""
     parts, at = [], 0
     while sure and len(text) - at > most:
-        found = _CUT.search(text, at + most // 2, at + LONG)
-        if found is None:
+        match = _CUT.search(text, at + most // 2, at + LONG)
+        if match is None:
             break
-        parts.append(slice(at, found.end()))
-        at = found.end()
+        parts.append(slice(at, match.end()))
+        at = match.end()
     whole = len(text) - at <= (LONG if sure else most)
     return [*parts, slice(at, None)] if whole else []

@@ -11,7 +11,7 @@ from hpctrain_tokens import widths
 from hpctrain_tokens.blocks import Block, Rule, block
 from hpctrain_tokens.chat import locate
 from hpctrain_tokens.chat.labels import MASKED, Labeller, checked
-from hpctrain_tokens.chat.template import Template
+from hpctrain_tokens.chat_template import Template
 from hpctrain_tokens.fast import NAME, Fast
 from hpctrain_tokens.faults import Fault, RowError
 from hpctrain_tokens.fields import BLANK_LINE, encodable
@@ -63,7 +63,7 @@ class Encoder:
         self.faults, self.empty, self.ends_inside, self.learnt = [], 0, 0, 0
         self._now = self.fast if fast else None
         if self._now is not None:
-            self._now.samples = self._now.others = 0
+            self._now.samples = self._now.reference_parts = 0
 
     def documents(self, reading: Reading) -> Iterator[Blocks]:
         """The documents by stream, some at a time; what is wrong with a row goes to `faults`."""
@@ -87,7 +87,7 @@ class Encoder:
         return plain(rows, fields.names[0])
 
     def _judged(self, rows: Iterable[Row], kind: str) -> Iterator[Blocks]:
-        """Row by row."""
+        """The documents of rows that are checked one by one; the faults are kept."""
         numbers: list[int] = []
         texts: list[str] = []
         size = 0
@@ -135,12 +135,12 @@ class Encoder:
             yield {name: Block(widths.little(s), array("i", [len(s)])) for name, s in streams.items()}
 
     def _batch(self, numbers: Sequence[int], texts: list[str]) -> Block:
-        made = self._block(texts)
-        self.empty += made.empty
-        self.ends_inside += len(made.inside)
+        encoded = self._block(texts)
+        self.empty += encoded.empty
+        self.ends_inside += len(encoded.inside)
         if self._rule.refuse:
-            self.faults += [self._injected(numbers[i]) for i in made.inside]
-        return made
+            self.faults += [self._injected(numbers[i]) for i in encoded.inside]
+        return encoded
 
     def _block(self, texts: list[str]) -> Block:
         if self._now is not None:

@@ -45,21 +45,21 @@ class Differs(Exception):
 
 
 class Fast:
-    """The other engine, for one tokenizer."""
+    """The fast engine, gigatoken, for one tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer, load: Any) -> None:
         from hpctrain_tokens import vectors  # numpy comes with this engine
 
         text = tokenizer.path.read_text("utf-8")
-        said = json.loads(text)
+        definition = json.loads(text)
         self._tokenizer, self._load, self._text, self._vectors = tokenizer, load, text, vectors
         self._encode = load(text).encode
         self._began = resident()
         compared = tokenizer.version == REFERENCE
-        self._letters = vectors.Letters(Probe(said, load, compared=compared).alike)
-        self._cuts = cuts.allowed(said)
+        self._letters = vectors.Letters(Probe(definition, load, compared=compared).compare)
+        self._cuts = cuts.allowed(definition)
         self.samples = 0
-        self.others = 0
+        self.reference_parts = 0
         """Parts of documents that the reference made."""
 
     @classmethod
@@ -71,8 +71,8 @@ class Fast:
             import gigatoken
         except ImportError:
             return None, "gigatoken is not installed here"
-        if (found := version("gigatoken")) != VERSION:
-            return None, f"gigatoken {found} was not compared, {VERSION} was"
+        if (installed := version("gigatoken")) != VERSION:
+            return None, f"gigatoken {installed} was not compared, {VERSION} was"
         if tokenizer.special == "text":
             return None, "it cannot read special tokens as letters"
         bare = [list(ids) for ids in tokenizer.encode(PROBES, "q", bare=True)]
@@ -80,18 +80,18 @@ class Fast:
             return None, "the tokenizer's post-processor adds tokens"
         try:
             fast = cls(tokenizer, gigatoken.gigatoken_rs.load_hf_json)
-            if not fast._same(list(PROBES)):
+            if not fast._agrees(list(PROBES)):
                 return None, "its numbers are others"
         except Exception as error:  # a tokenizer of a kind that it does not know
-            said = str(error).partition("\n")[0][:REASON]
-            return None, f"it cannot read this tokenizer: {type(error).__name__}: {said}"
+            reason = str(error).partition("\n")[0][:REASON]
+            return None, f"it cannot read this tokenizer: {type(error).__name__}: {reason}"
         return fast, ""
 
     def block(self, texts: Sequence[str], rule: Rule) -> Block:
         """The documents of these texts by the rule; Differs when a sample disagrees."""
         trusted = self._letters.trusted(texts)
         if self.samples < SAMPLES:
-            self._prove([text for text, known in zip(texts, trusted, strict=True) if known])
+            self._prove([text for text, is_trusted in zip(texts, trusted, strict=True) if is_trusted])
         if all(trusted) and max(map(len, texts), default=0) <= cuts.LONG:
             documents = list(map(self._encode, texts))
         else:
@@ -101,28 +101,30 @@ class Fast:
 
     def _some(self, texts: Sequence[str], trusted: Sequence[bool]) -> list[Any]:
         """The numbers of each text, where the reference has to make some."""
-        documents = [self._parts(text, known) for text, known in zip(texts, trusted, strict=True)]
-        others = [part for parts in documents for part, known in parts if not known]
-        self.others += len(others)
-        slow = self._tokenizer.encode(others, "I", bare=True)
+        documents = [self._parts(text, is_trusted) for text, is_trusted in zip(texts, trusted, strict=True)]
+        untrusted = [part for parts in documents for part, is_trusted in parts if not is_trusted]
+        self.reference_parts += len(untrusted)
+        slow = self._tokenizer.encode(untrusted, "I", bare=True)
         return [self._document(parts, slow) for parts in documents]
 
-    def _parts(self, text: str, known: bool) -> list[tuple[str, bool]]:
+    def _parts(self, text: str, is_trusted: bool) -> list[tuple[str, bool]]:
         """A text in parts, each with whether this engine is trusted with it."""
-        slices = cuts.cut(text, cuts.LONG if known else cuts.SHORT, sure=self._cuts)
+        slices = cuts.cut(text, cuts.LONG if is_trusted else cuts.SHORT, sure=self._cuts)
         parts = [text[part] for part in slices]
         if not parts:
             return [(text, False)]
-        return list(zip(parts, [True] * len(parts) if known else self._letters.trusted(parts), strict=True))
+        return list(
+            zip(parts, [True] * len(parts) if is_trusted else self._letters.trusted(parts), strict=True)
+        )
 
     def _document(self, parts: Sequence[tuple[str, bool]], slow: Iterator[array[int]]) -> Any:
         if len(parts) == 1 and parts[0][1]:
             return self._encode(parts[0][0])
-        made = []
-        for part, known in parts:
-            made.append(self._encode(part) if known else self._vectors.numbers(next(slow)))
+        numbers = []
+        for part, is_trusted in parts:
+            numbers.append(self._encode(part) if is_trusted else self._vectors.numbers(next(slow)))
             self._renew()
-        return self._vectors.joined(made)
+        return self._vectors.joined(numbers)
 
     def _renew(self) -> None:
         """Forget the words, when they are many: memory does not grow with the input."""
@@ -135,12 +137,12 @@ class Fast:
     def _prove(self, texts: Sequence[str]) -> None:
         sample = [text[:LETTERS] for text in texts[: SAMPLES - self.samples]]
         self.samples += len(sample)
-        if sample and not self._same(sample):
+        if sample and not self._agrees(sample):
             raise Differs
 
-    def _same(self, texts: list[str]) -> bool:
-        wanted = self._tokenizer.encode(texts, "q", bare=True)
-        return all(list(w) == self._encode(t).tolist() for t, w in zip(texts, wanted, strict=True))
+    def _agrees(self, texts: list[str]) -> bool:
+        expected = self._tokenizer.encode(texts, "q", bare=True)
+        return all(list(w) == self._encode(t).tolist() for t, w in zip(texts, expected, strict=True))
 
 
 def peak() -> int:

@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-SHOWN, ALIKE = 20, 3
+from hpctrain_job.lacking import NO_PACKAGE, cure, message
+
+SHOWN_FAULTS, ALIKE_FAULTS = 20, 3
 """So many faults are told one by one, and so many of one kind; the rest is a number."""
 
-GOES_ON = "with room or another place for it, the same command goes on where it stopped"
+GOES_ON = "free some space or choose another place, then run the same command again to resume"
 """The help of whatever the disk refuses."""
 
 
@@ -31,15 +33,15 @@ class Fault:
     """What of the line is wrong, where its column is not known."""
 
     def at(self, file: str, line: int) -> Fault:
-        """The same fault, placed."""
+        """This fault with its file and line."""
         return replace(self, file=file, line=line)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON carries it: empty fields left out."""
+        """This fault as a JSON object, without empty fields."""
         return {key: value for key, value in asdict(self).items() if value not in ("", None)}
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The block that people read in the log of a job."""
         lines = [f"error[{self.code}]: {self.message}"]
         if self.file:
@@ -50,14 +52,14 @@ class Fault:
         return "\n".join(lines)
 
 
-def some(faults: Iterable[Fault], most: int = SHOWN) -> list[Fault]:
+def some(faults: Iterable[Fault], most: int = SHOWN_FAULTS) -> list[Fault]:
     """The first ones, and not twenty times the same: of each kind a few."""
     kinds: Counter[tuple[str, str]] = Counter()
 
     def new(fault: Fault) -> bool:
         kind = fault.code, fault.where
         kinds[kind] += 1
-        return kinds[kind] <= ALIKE
+        return kinds[kind] <= ALIKE_FAULTS
 
     return list(islice(filter(new, faults), most))
 
@@ -65,15 +67,21 @@ def some(faults: Iterable[Fault], most: int = SHOWN) -> list[Fault]:
 class DataError(Exception):
     """The data or an option cannot be used; carries every fault found, in order of place."""
 
-    def __init__(self, faults: Iterable[Fault], more: int = 0) -> None:
+    def __init__(self, faults: Iterable[Fault], omitted: int = 0) -> None:
         self.faults = tuple(faults)
-        self.more = more
+        self.omitted = omitted
         super().__init__("; ".join(f.message for f in self.faults))
 
     @classmethod
     def of(cls, code: str, message: str, **fields: Any) -> DataError:
         """An error with one fault: the common case."""
         return cls([Fault(code, message, **fields)])
+
+    @classmethod
+    def lacking(cls, error: ModuleNotFoundError, user: str, file: str = "") -> DataError:
+        """The error for an import that `user` made of a package that is not installed."""
+        package = (error.name or "").partition(".")[0]
+        return cls.of(NO_PACKAGE, message(user, package), file=file, hint=cure(package))
 
 
 class RowError(Exception):

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from hpctrain_tokens.faults import DataError, RowError
-from hpctrain_tokens.jsonrows import parse, said
+from hpctrain_tokens.jsonrows import describe, parse
 from hpctrain_tokens.pieces import Piece, Reading
 from hpctrain_tokens.sources import Source
 
@@ -41,7 +41,7 @@ class Fields:
         value = _get(row, name)
         if not isinstance(value, list) or not all(isinstance(turn, dict) for turn in value):
             raise RowError(
-                "not-messages", f'"{name}" is {said(value)}, a list of messages is needed', where=name
+                "not-messages", f'"{name}" is {describe(value)}, a list of messages is needed', where=name
             )
         if not value:
             raise RowError("chat-empty", f'"{name}" has no messages', where=name)
@@ -49,27 +49,27 @@ class Fields:
 
     @property
     def key(self) -> str:
-        """What names of files say."""
+        """The name of the field as it appears in names of files."""
         return "text" if self.kind in ("join", "pair") else self.names[0]
 
 
 def _get(row: dict[str, Any], name: str) -> Any:
     if name not in row:
-        there = ", ".join(map(str, row)) or "none"
-        raise RowError("row-key", f'there is no "{name}"; the keys are: {there[:80]}', where=name)
+        keys = ", ".join(map(str, row)) or "none"
+        raise RowError("row-key", f'there is no "{name}"; the keys are: {keys[:80]}', where=name)
     return row[name]
 
 
 def _text(row: dict[str, Any], name: str) -> str:
     value = _get(row, name)
     if not isinstance(value, str):
-        raise RowError("not-text", f'"{name}" is {said(value)}, text is needed', where=name)
+        raise RowError("not-text", f'"{name}" is {describe(value)}, text is needed', where=name)
     return encodable(value, name)
 
 
 def _none_or_text(name: str, value: Any) -> None:
     if value is not None and not isinstance(value, str):
-        raise RowError("not-text", f'"{name}" is {said(value)}, text is needed', where=name)
+        raise RowError("not-text", f'"{name}" is {describe(value)}, text is needed', where=name)
     if value:
         encodable(value, name)
 
@@ -92,32 +92,32 @@ def find(sources: list[Source], pieces: list[Piece], column: str, join: tuple[st
         return Fields("join", join)
     if all(source.kind == "text" for source in sources):
         return Fields("text", ("text",))
-    seen = _seen(pieces)
-    name = column or next((name for name in ("text", "messages") if name in seen), "")
-    if not seen:  # no row can be read; reading them says why
+    columns = _columns(pieces)
+    name = column or next((name for name in ("text", "messages") if name in columns), "")
+    if not columns:  # no row can be read; reading them says why
         return Fields("text", (column or "text",))
-    if name not in seen:
-        wanted = f'"{column}"' if column else '"text" or "messages"'
-        known = ", ".join(seen)
-        message = f"no column {wanted}; the columns are: {known}"
+    if name not in columns:
+        requested = f'"{column}"' if column else '"text" or "messages"'
+        listing = ", ".join(columns)
+        message = f"no column {requested}; the columns are: {listing}"
         raise DataError.of("no-column", message, file=sources[0].name, hint="--text-column NAME")
-    return Fields("messages" if isinstance(seen[name], list) else "text", (name,))
+    return Fields("messages" if isinstance(columns[name], list) else "text", (name,))
 
 
-def _seen(pieces: list[Piece]) -> dict[str, Any]:
+def _columns(pieces: list[Piece]) -> dict[str, Any]:
     """The columns of the input, each with a value of it."""
     for piece in pieces:
-        found: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for row in islice(Reading(piece), LOOKED_AT):
             try:
                 value = parse(row)
             except RowError:
                 continue
-            for key, held in value.items():
-                if found.get(key) is None:
-                    found[key] = held
+            for key, cell in value.items():
+                if columns.get(key) is None:
+                    columns[key] = cell
             if piece.content:  # a table has all its columns in every row
                 break
-        if found:
-            return found
+        if columns:
+            return columns
     return {}

@@ -11,7 +11,7 @@ ROW, BAR, LEFT = 22, 460, 150
 
 
 def rows(lengths: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Each range of lengths, without gaps, with its number of documents."""
+    """The ranges of document lengths, without gaps, each with its number of documents."""
     bits = [int(b) for b in lengths]
     if not bits:
         return []
@@ -26,10 +26,10 @@ def _range(bits: int) -> str:
 
 def lines(lengths: Mapping[str, int], *, ascii: bool = False, width: int = WIDTH) -> list[str]:  # noqa: A002
     """One bar a range: tokens a document, documents."""
-    found = rows(lengths)
-    most = max((count for _, count in found), default=1) or 1
-    label = max((len(name) for name, _ in found), default=0)
-    return [f"{name:>{label}}  {_bar(n / most * width, ascii)} {n:,}" for name, n in found]
+    bars = rows(lengths)
+    most = max((count for _, count in bars), default=1) or 1
+    label = max((len(name) for name, _ in bars), default=0)
+    return [f"{name:>{label}}  {_bar(n / most * width, ascii)} {n:,}" for name, n in bars]
 
 
 def _bar(cells: float, ascii: bool) -> str:  # noqa: A002
@@ -40,17 +40,17 @@ def _bar(cells: float, ascii: bool) -> str:  # noqa: A002
 
 
 def picture(lengths: Mapping[str, int], title: str) -> str:
-    """The same as SVG, with the numbers as text."""
-    found = rows(lengths)
-    most = max((count for _, count in found), default=1) or 1
-    height = (len(found) + 3) * ROW
+    """The histogram of document lengths as SVG, with the numbers as text."""
+    bars = rows(lengths)
+    most = max((count for _, count in bars), default=1) or 1
+    height = (len(bars) + 3) * ROW
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" font-family="sans-serif"'
     parts = [
         f'{head} font-size="13"><rect width="100%" height="100%" fill="#ffffff"/>',
         f'<text x="12" y="{ROW}" font-size="15">{escape(title)}</text>',
         f'<text x="12" y="{2 * ROW}" fill="#555555">tokens a document, documents</text>',
     ]
-    for i, (name, count) in enumerate(found):
+    for i, (name, count) in enumerate(bars):
         y = (i + 3) * ROW
         wide = count / most * BAR
         parts.append(

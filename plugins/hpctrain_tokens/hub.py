@@ -34,20 +34,20 @@ def folder(name: str, revision: str = "", kind: str = "dataset", files: tuple[st
 
     if not NAME.match(name):
         raise DataError.of("no-input", f"{name} is neither a file, a folder nor a name of the hub", file=name)
-    found = cached(name, kind, revision)
-    if found is not None:
-        return found
+    cached_folder = cached(name, kind, revision)
+    if cached_folder is not None:
+        return cached_folder
     target = home() / "hpctrain" / f"{kind}s--{name.replace('/', '--')}@{revision or 'main'}"
     if target.is_dir():
         return target
     if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0"):
-        said = f"{name} is not in the cache, and HF_HUB_OFFLINE says that there is no network"
-        raise DataError.of("no-input", said, file=str(target))
+        message = f"{name} is not in the cache, and HF_HUB_OFFLINE is set"
+        raise DataError.of("no-input", message, file=str(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial")
     argv = [name, "--kind", kind, "--revision", revision or "main", *(f"--include={p}" for p in files)]
     if hub.main([*argv, "--into", str(target), "--partial", str(partial), f"--tries={TRIES}"]) != 0:
-        said = f"{name} could not be fetched; the reason stands above"
+        message = f"{name} could not be fetched; see the reason above"
         fetch = f"hf download {name} --repo-type {kind}"
-        raise DataError.of("data-hub", said, file=name, hint=f"{fetch}, where there is a network")
+        raise DataError.of("data-hub", message, file=name, hint=f"{fetch}, where there is a network")
     return target

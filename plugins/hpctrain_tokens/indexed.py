@@ -15,8 +15,8 @@ from pathlib import Path
 
 from hpctrain_tokens import widths
 from hpctrain_tokens.faults import DataError
-from hpctrain_tokens.held import Held, part
 from hpctrain_tokens.safely import Sink
+from hpctrain_tokens.token_file import TokenFile, part
 
 MAGIC = b"MMIDIDX\x00\x00"
 VERSION = 1
@@ -45,7 +45,7 @@ def table(file: Sink, code: str, values: Iterator[int]) -> None:
         file.write(widths.little(part))
 
 
-class Indexed(Held):
+class Indexed(TokenFile):
     """A `.bin` and its `.idx`; every number is checked against the others."""
 
     def __init__(self, prefix: Path) -> None:
@@ -59,7 +59,7 @@ class Indexed(Held):
             raise self._wrong("the index is shorter than its header") from None
         code = {n: c for c, n in widths.CODES.items()}.get(number, "")
         if magic != MAGIC or version != VERSION or not code:
-            raise self._wrong("this is no index of tokens, version 1")
+            raise self._wrong("this is not a token index, version 1")
         if len(index) != HEADER.size + 12 * sequences + 8 * ends or not ends:
             raise self._wrong("the index does not have the size it announces")
         at = HEADER.size
@@ -68,14 +68,14 @@ class Indexed(Held):
         self.ends = part(index, "q", at + 12 * sequences, ends)
         self._check()
 
-    def _wrong(self, said: str) -> DataError:
-        return DataError.of("data-index", said, file=str(self.idx))
+    def _wrong(self, message: str) -> DataError:
+        return DataError.of("data-index", message, file=str(self.idx))
 
     def _check(self) -> None:
-        held, announced = self.path.stat().st_size, self.tokens * widths.size(self.code)
-        if announced != held:
-            said = f"the index announces {announced} bytes of tokens, the .bin has {held}"
-            raise DataError.of("data-index", said, file=str(self.path))
+        file_size, announced = self.path.stat().st_size, self.tokens * widths.size(self.code)
+        if announced != file_size:
+            message = f"the index announces {announced} bytes of tokens, the .bin has {file_size}"
+            raise DataError.of("data-index", message, file=str(self.path))
         if self.ends[0] != 0 or self.ends[-1] != len(self.sizes):
             raise self._wrong("documents do not end with the last sequence")
 

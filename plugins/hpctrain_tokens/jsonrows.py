@@ -17,8 +17,8 @@ except ImportError:  # it comes with the fast engine, and is not needed
 _ESCAPED_KEY = rb'\\u00[2-7][0-9a-fA-F](?:[^"\\]|\\.){0,%d}"[ \t\r\n]*:'
 """Letters of a key can be written like this, and the key then stands twice unseen."""
 
-ONE = "one object a line is needed: jq -c '{}' FILE > FILE.jsonl"
-SHOWN = 40
+OBJECT_HINT = "one object a line is needed: jq -c '{}' FILE > FILE.jsonl"
+SHOWN_LETTERS = 40
 
 KINDS = {
     type(None): "null",
@@ -28,17 +28,17 @@ KINDS = {
 }
 
 
-def said(value: object) -> str:
+def describe(value: object) -> str:
     """What a JSON value is, in words."""
     if isinstance(value, (bool, int, float)):
-        return f"the number {value}"[:SHOWN] if not isinstance(value, bool) else str(value).lower()
+        return f"the number {value}"[:SHOWN_LETTERS] if not isinstance(value, bool) else str(value).lower()
     return KINDS.get(type(value), type(value).__name__)
 
 
 def parse(row: Row) -> dict[str, Any]:
     """The object on a line; RowError for anything else."""
-    if row.held is not None:
-        return row.held
+    if row.values is not None:
+        return row.values
     if row.raw is None:
         raise RowError(
             "long-row",
@@ -59,8 +59,8 @@ def parse(row: Row) -> dict[str, Any]:
     except ValueError:  # a number of more digits than Python reads
         raise RowError("not-json", "a number has more digits than can be read") from None
     if not isinstance(value, dict):
-        hint = ONE.format(".[]") if isinstance(value, list) else ""
-        raise RowError("not-object", f"the line is {said(value)}, an object is needed", hint=hint)
+        hint = OBJECT_HINT.format(".[]") if isinstance(value, list) else ""
+        raise RowError("not-object", f"the line is {describe(value)}, an object is needed", hint=hint)
     return value
 
 
@@ -73,16 +73,16 @@ def _flat(raw: bytes) -> dict[str, Any] | None:
     if orjson is None:
         return None
     try:
-        found = orjson.loads(raw)
+        row = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(row, dict):
         return None
-    for key, value in found.items():
+    for key, value in row.items():
         word = key.isascii() and key.isidentifier()
         if not word or isinstance(value, (dict, list)) or raw.count(f'"{key}"'.encode()) != 1:
             return None
-    return None if _hides(raw, max(map(len, found), default=0)) else found
+    return None if _hides(raw, max(map(len, row), default=0)) else row
 
 
 def _hides(data: bytes, longest: int) -> bool:
@@ -129,23 +129,23 @@ def decoded(raw: bytes) -> str:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    row = dict(pairs)
+    if len(row) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise RowError("row-duplicate", f'key "{twice}" stands twice, a reader would take the last')
-    return found
+        raise RowError("row-duplicate", f'key "{twice}" appears twice; a reader would take the last')
+    return row
 
 
 def _not_json(error: json.JSONDecodeError, text: str) -> RowError:
     column = error.pos + 1
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         whole = {"[": ".[]", "{": "."}.get(text.strip()[:2], ".[]" if text.lstrip()[:1] == "[" else "")
-        hint = ONE.format(whole) if whole else ""  # the file is one value on several lines
+        hint = OBJECT_HINT.format(whole) if whole else ""  # the file is one value on several lines
         return RowError("truncated-row", "the line ends inside of its JSON", column=len(text) + 1, hint=hint)
     if error.msg.startswith("Invalid control character"):
         number = ord(text[error.pos])
-        said = f"U+{number:04X} stands there as it is, and JSON writes it \\u{number:04x}"
-        return RowError("not-json", said, column=column)
+        reason = f"U+{number:04X} appears unescaped, and JSON writes it \\u{number:04x}"
+        return RowError("not-json", reason, column=column)
     message = error.msg[:1].lower() + error.msg[1:]
-    return RowError("not-json", f"the line is no JSON: {message}", column=column)
+    return RowError("not-json", f"the line is not JSON: {message}", column=column)

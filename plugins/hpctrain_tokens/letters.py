@@ -21,7 +21,7 @@ from hpctrain_tokens import cuts
 NEIGHBOURS = "aA1 !\n'"
 """One of each kind that splitters tell apart."""
 
-MADE = (
+COMPOSED_RANGES = (
     *(range(0x3400), range(0xA000, 0xAC00), range(0xF900, 0x17000), range(0x1D000, 0x20000)),
     range(0x2F800, 0x2FA20),
 )
@@ -35,8 +35,8 @@ class Probe:
     """Two engines with one splitter, asked about characters; `load` makes the other one of JSON."""
 
     def __init__(self, tokenizer: Mapping[str, Any], load: Callable[[str], Any], *, compared: bool) -> None:
-        self._known, self._compared = cuts.known(tokenizer), compared
-        self._seen = _bytes(tokenizer)  # else no boundary can be seen, and nothing is trusted
+        self._is_known_splitter, self._compared = cuts.is_known_splitter(tokenizer), compared
+        self._has_bytes = _bytes(tokenizer)  # else no boundary can be seen, and nothing is trusted
         self._tokenizer, self._load = tokenizer, load
 
     @cached_property
@@ -46,20 +46,22 @@ class Probe:
         text = json.dumps(_probe(self._tokenizer))
         return tokenizers.Tokenizer.from_str(text), self._load(text)
 
-    def alike(self, letters: Sequence[str]) -> list[bool]:
+    def compare(self, letters: Sequence[str]) -> list[bool]:
         """Whether both engines know each of these characters as the same."""
-        return [self._seen and settled(c) and (self._same_kind(c) or self._split_alike(c)) for c in letters]
+        return [
+            self._has_bytes and settled(c) and (self._same_kind(c) or self._split_alike(c)) for c in letters
+        ]
 
     def _same_kind(self, letter: str) -> bool:
         """Whether the splitter is one of those that were compared on every character, in these versions; or
         on this one, which is of the kind that it always was."""
         always = self._compared or unicodedata.ucd_3_2_0.category(letter) == unicodedata.category(letter)
-        return self._known and always
+        return self._is_known_splitter and always
 
     def _split_alike(self, letter: str) -> bool:
-        one, other = self._engines
+        reference, candidate = self._engines
         probe = around(letter)
-        return bool(one.encode(probe, add_special_tokens=False).ids == other.encode(probe).tolist())
+        return bool(reference.encode(probe, add_special_tokens=False).ids == candidate.encode(probe).tolist())
 
 
 def around(letter: str) -> str:
@@ -76,16 +78,16 @@ def settled(letter: str) -> bool:
     """
     if unicodedata.ucd_3_2_0.category(letter) != "Cn":
         return True
-    made = unicodedata.decomposition(letter)
+    decomposition = unicodedata.decomposition(letter)
     plain = unicodedata.category(letter)[0] in "LNPS" and not unicodedata.combining(letter)
-    return plain and (not made or made.startswith("<")) and letter not in _parts()
+    return plain and (not decomposition or decomposition.startswith("<")) and letter not in _parts()
 
 
 @lru_cache(maxsize=1)
 def _parts() -> frozenset[str]:
     """Characters that others are made of."""
-    made = map(unicodedata.decomposition, map(chr, chain(*MADE)))
-    return frozenset(chr(int(part, 16)) for m in made if m and m[0] != "<" for part in m.split())
+    decompositions = map(unicodedata.decomposition, map(chr, chain(*COMPOSED_RANGES)))
+    return frozenset(chr(int(part, 16)) for m in decompositions if m and m[0] != "<" for part in m.split())
 
 
 def _bytes(tokenizer: Mapping[str, Any]) -> bool:
@@ -97,7 +99,7 @@ def _bytes(tokenizer: Mapping[str, Any]) -> bool:
 
 def _probe(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
     merges = list(_merges())
-    words = [*_alphabet().values(), *(one + other for one, other in merges)]
+    words = [*_alphabet().values(), *(left + right for left, right in merges)]
     model = {**tokenizer["model"], "vocab": {w: i for i, w in enumerate(words)}, "merges": merges}
     model |= {"unk_token": None, "ignore_merges": False, "dropout": None}
     return {**tokenizer, "model": model, "added_tokens": [], "post_processor": None, "truncation": None}
@@ -108,7 +110,7 @@ def _merges() -> Iterator[tuple[str, str]]:
     byte = _alphabet()
     sides = [byte[ord(n)] for n in NEIGHBOURS]
     leads, trails = [byte[b] for b in LEADS], [byte[b] for b in TRAILS]
-    yield from ((trail, other) for trail in trails for other in (*sides, *leads))
+    yield from ((trail, following) for trail in trails for following in (*sides, *leads))
     yield from ((side, lead) for side in sides for lead in leads)
 
 
@@ -116,5 +118,5 @@ def _merges() -> Iterator[tuple[str, str]]:
 def _alphabet() -> dict[int, str]:
     """The letter that stands for each byte."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [b for b in range(256) if b not in plain]
-    return {b: chr(b) for b in plain} | {b: chr(256 + i) for i, b in enumerate(others)}
+    shifted = [b for b in range(256) if b not in plain]
+    return {b: chr(b) for b in plain} | {b: chr(256 + i) for i, b in enumerate(shifted)}

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpctrain_job import documents
 from hpctrain_tokens import FORMAT, safely
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.options import Work
@@ -18,7 +19,7 @@ from hpctrain_tokens.sources import Source
 from hpctrain_tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from hpctrain_tokens.bad import Ledger
+    from hpctrain_tokens.bad_rows import Ledger
     from hpctrain_tokens.shard import Shard
 
 SCHEMA = "hpctrain/tokens/1"
@@ -28,13 +29,13 @@ AGAIN = "the command that made it, with --force"
 def inputs(
     sources: Sequence[Source], pieces: Sequence[Piece], digests: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Each file with the digest of the digests of its pieces."""
-    found = [hashlib.sha256() for _ in sources]
+    """The input files, each with a digest of the digests of its pieces."""
+    hashes = [hashlib.sha256() for _ in sources]
     for piece, digest in zip(pieces, digests, strict=True):
-        found[piece.source].update(digest.encode())
+        hashes[piece.source].update(digest.encode())
     return [
         {"file": s.path.name, "bytes": s.path.stat().st_size, "content": h.hexdigest()}
-        for s, h in zip(sources, found, strict=True)
+        for s, h in zip(sources, hashes, strict=True)
     ]
 
 
@@ -42,7 +43,7 @@ def of(
     work: Work,
     tokenizer: Tokenizer,
     key: str,
-    given: list[dict[str, Any]],
+    input_rows: list[dict[str, Any]],
     shards: Sequence[Shard],
     ledger: Ledger,
     written: Mapping[str, object],
@@ -56,7 +57,7 @@ def of(
         "schema": SCHEMA,
         "key": key,
         "format": FORMAT,
-        "inputs": given,
+        "inputs": input_rows,
         "tokenizer": {
             "sha256": tokenizer.digest,
             "library": tokenizer.version,
@@ -91,16 +92,16 @@ def write(path: Path, manifest: Mapping[str, Any]) -> None:
 def read(path: Path) -> dict[str, Any]:
     """The manifest at `path`; {} when there is none that can be read."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        document = documents.read(path)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and found.get("schema") == SCHEMA else {}
+    return document if isinstance(document, dict) and document.get("schema") == SCHEMA else {}
 
 
 def whole(manifest: Mapping[str, Any], folder: Path) -> None:
     """Read every file; an error that names the one which is not what the manifest says."""
-    for name, said in manifest["files"].items():
+    for name, entry in manifest["files"].items():
         path = folder / name
-        if not path.is_file() or safely.sha256(path) != said["sha256"]:
-            how = "is not what its manifest says" if path.is_file() else "is gone, and its manifest is there"
+        if not path.is_file() or safely.sha256(path) != entry["sha256"]:
+            how = "does not match its manifest" if path.is_file() else "is gone, and its manifest is there"
             raise DataError.of("data-content", f"{name} {how}", file=str(path), hint=AGAIN)

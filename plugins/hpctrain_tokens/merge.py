@@ -24,7 +24,7 @@ class Layout:
 
     @property
     def name(self) -> Path:
-        """What a trainer is given."""
+        """The path, or prefix of paths, that a trainer takes."""
         if self.work.options.compat == "nanotron":
             return self.prefix / "00000_unshuffled.ds"
         return self.of("tokens")
@@ -69,7 +69,7 @@ class _Counted:
         return self._file.write(data)
 
     @property
-    def said(self) -> dict[str, object]:
+    def summary(self) -> dict[str, object]:
         return {"bytes": self.size, "sha256": self._hash.hexdigest()}
 
 
@@ -96,7 +96,7 @@ class Merger:
         with safely.written(target) as file:
             counted = _Counted(file)
             self._fill(named or target)(counted)
-        return counted.said
+        return counted.summary
 
     def _tokens(self, stream: str, file: _Counted) -> None:
         for block in self._blocks(stream, "bin"):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hpctrain_tokens import indexed, widths
 from hpctrain_tokens.faults import DataError
-from hpctrain_tokens.held import Held
 from hpctrain_tokens.safely import Sink
+from hpctrain_tokens.token_file import TokenFile
 
 SUFFIXES = ("", "k", "M", "G", "T", "P", "E")
 
@@ -34,19 +34,19 @@ def _metric(value: int) -> str:
     return f"{scaled:.{digits}f} {SUFFIXES[power]}T"
 
 
-class Nanoset(Held):
+class Nanoset(TokenFile):
     """A `.ds` with what lies beside it; every number is checked against the others."""
 
     def __init__(self, path: Path) -> None:
         starts = array("Q", [0])
         starts.extend(widths.read("Q", _whole(path, ".index")))
         width, tokens = _announced(path)
-        held = path.stat().st_size
-        if tokens != starts[-1] or width * tokens != held or any(map(gt, starts, starts[1:])):
-            said = (
-                f"the metadata announces {tokens} tokens, the index {starts[-1]}, the .ds has {held // width}"
+        size = path.stat().st_size
+        if tokens != starts[-1] or width * tokens != size or any(map(gt, starts, starts[1:])):
+            message = (
+                f"the metadata announces {tokens} tokens, the index {starts[-1]}, the .ds has {size // width}"
             )
-            raise DataError.of("data-index", said, file=str(path))
+            raise DataError.of("data-index", message, file=str(path))
         sizes = array("q", map(sub, starts[1:], starts))
         offsets = array("q", map(width.__mul__, starts[:-1]))
         super().__init__(path, "H" if width == 2 else "I", sizes, offsets)
@@ -60,7 +60,7 @@ def _announced(path: Path) -> tuple[int, int]:
     except (ValueError, IndexError):
         width, tokens = 0, 0
     if width not in (2, 4):
-        raise DataError.of("data-index", "this is no metadata of nanotron's", file=f"{path}.metadata")
+        raise DataError.of("data-index", "this is not nanotron's metadata", file=f"{path}.metadata")
     return width, tokens
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain_tokens import FORMAT, widths
-from hpctrain_tokens.chat.template import Template
+from hpctrain_tokens.chat_template import Template
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.fields import Fields
 from hpctrain_tokens.tokenizer import Tokenizer
@@ -68,12 +68,12 @@ class Work:
 
     def key(self, tokenizer: Tokenizer) -> str:
         """Content and options that decide the tokens of any row; paths do not count."""
-        said: dict[str, Any] = asdict(replace(self.options, tokenizer="", template="", engine=""))
-        said |= {"fields": asdict(self.fields), "code": self.code, "end": self.end, "format": FORMAT}
-        said |= {"tokenizer": tokenizer.digest, "version": tokenizer.version}
+        content: dict[str, Any] = asdict(replace(self.options, tokenizer="", template="", engine=""))
+        content |= {"fields": asdict(self.fields), "code": self.code, "end": self.end, "format": FORMAT}
+        content |= {"tokenizer": tokenizer.digest, "version": tokenizer.version}
         if self.fields.kind in ("messages", "pair") and self.options.chat != "plain":
-            said["template"] = Template.of(tokenizer, self.options.template).digest
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+            content["template"] = Template.of(tokenizer, self.options.template).digest
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def work(options: Options, fields: Fields, tokenizer: Tokenizer) -> Work:
@@ -82,23 +82,23 @@ def work(options: Options, fields: Fields, tokenizer: Tokenizer) -> Work:
         raise DataError.of("data-compat", f'"{options.compat}" is not one of {" ".join(COMPAT)}')
     if options.pair:
         fields = Fields("pair", options.pair)
-    made = Work(options, fields, "i", None)
-    if made.labelled:
+    draft = Work(options, fields, "i", None)
+    if draft.labelled:
         if options.compat == "nanotron":
             raise DataError.of("data-compat", "nanotron's set has no labels", hint="--chat text")
         if (eos := tokenizer.number(tokenizer.token("eos"))) is None and options.for_rm:
             raise DataError.of("no-eod", "the tokenizer names no eos_token", file=str(tokenizer.path))
-        return replace(made, end=eos)  # chats are stored in four bytes, whatever the vocabulary
+        return replace(draft, end=eos)  # chats are stored in four bytes, whatever the vocabulary
     code = widths.of(tokenizer.vocabulary, options.compat)
     end = tokenizer.end(options.eod, options.compat) if options.append_eod else None
-    return replace(made, code=code, end=end)
+    return replace(draft, code=code, end=end)
 
 
-def prefix_of(given: str) -> Path:
+def prefix_of(text: str) -> Path:
     """A prefix of files; a folder is not one."""
-    path = Path(given).expanduser()
-    if given.endswith("/") or path.is_dir():
+    path = Path(text).expanduser()
+    if text.endswith("/") or path.is_dir():
         raise DataError.of(
-            "data-prefix", f"{given} is a folder; the result needs a name in it", hint=f"{path}/NAME"
+            "data-prefix", f"{text} is a folder; the result needs a name in it", hint=f"{path}/NAME"
         )
     return path

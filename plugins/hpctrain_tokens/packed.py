@@ -52,19 +52,18 @@ def _gzip(source: Source) -> Iterator[bytes]:
 def _zstd(source: Source) -> Iterator[bytes]:
     try:
         import zstandard
-    except ImportError:
-        said = f"{source.path.name} needs zstandard, which is not installed here"
-        raise DataError.of("no-zstandard", said, file=source.name, hint="pip install zstandard") from None
+    except ModuleNotFoundError as error:
+        raise DataError.lacking(error, source.path.name, source.name) from None
     frame = zstandard.ZstdDecompressor().decompressobj()
     begun = False
     try:
         for block in safely.blocks(source.path):
-            rest = block
-            while rest:
+            remainder = block
+            while remainder:
                 if frame.eof:
                     frame = zstandard.ZstdDecompressor().decompressobj()
-                yield frame.decompress(rest)
-                begun, rest = True, frame.unused_data
+                yield frame.decompress(remainder)
+                begun, remainder = True, frame.unused_data
     except zstandard.ZstdError as error:
         raise _broken(source, error) from None
     if not begun or not frame.eof:

@@ -42,7 +42,7 @@ class Row:
 
     number: int
     raw: bytes | None
-    held: dict[str, object] | None = None
+    values: dict[str, object] | None = None
     """The row itself, from files that hold columns."""
 
 
@@ -106,18 +106,18 @@ class Reading:
             yield from part
 
     def parts(self) -> Iterator[Iterable[Row]]:
-        """The same, many rows at a time."""
+        """The rows of the piece, many at a time."""
         if self.piece.content:
-            yield self._held()
+            yield self._column_rows()
             return
         with Path(self.piece.path).open("rb") as file:
             yield from self._lines(file)
 
-    def _held(self) -> Iterator[Row]:
+    def _column_rows(self) -> Iterator[Row]:
         piece = self.piece
-        for held in columnar.rows(piece.path, piece.kind, piece.start, piece.stop):
+        for values in columnar.rows(piece.path, piece.kind, piece.start, piece.stop):
             self.rows += 1
-            yield Row(self.rows, None, held)
+            yield Row(self.rows, None, values)
 
     def _lines(self, file: BinaryIO) -> Iterator[Iterable[Row]]:
         at = _begin(file, self.piece.start)

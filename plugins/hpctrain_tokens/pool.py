@@ -31,7 +31,7 @@ def shards(
     """The shards of `pieces` in order, whoever makes them; closing the iterator ends the workers."""
     with _one_thread():
         make = _Make(work, folder, key, tokenizer)
-        while pieces and (workers <= 1 or len(pieces) == 1 or (_alone() and not make.ready)):
+        while pieces and (workers <= 1 or len(pieces) == 1 or (_is_single_threaded() and not make.ready)):
             yield make(pieces[0])
             pieces = pieces[1:]
         if pieces:
@@ -53,7 +53,7 @@ def _one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _alone() -> bool:
+def _is_single_threaded() -> bool:
     """Whether this process has one thread: a fork has it too, and no lock that another one held."""
     try:
         return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208  (a count of names)
@@ -65,20 +65,20 @@ class _Make:
     """Shards from pieces. The engines are there from the first piece on, and forked workers inherit them."""
 
     def __init__(self, work: Work, folder: Path, key: str, tokenizer: Tokenizer | None = None) -> None:
-        self._asked = (work, folder, key)
+        self._arguments = (work, folder, key)
         self._tokenizer = tokenizer
         self._maker: Maker | None = None
 
     def fresh(self) -> _Make:
-        """The same for another interpreter, which loads its own."""
-        return _Make(*self._asked)
+        """This callable for another process, which loads its own tokenizer."""
+        return _Make(*self._arguments)
 
     @property
     def ready(self) -> bool:
         return self._maker is not None
 
     def __call__(self, piece: Piece) -> Shard:
-        work, folder, key = self._asked
+        work, folder, key = self._arguments
         if self._maker is None:
             self._maker = Maker(Encoder(work, self._tokenizer or work.tokenizer()), folder, key)
         return self._maker.shard(piece)
@@ -113,7 +113,7 @@ def _serve(channel: Connection, make: _Make, inherited: Sequence[Connection]) ->
 
 class _Pool:
     def __init__(self, make: _Make, count: int) -> None:
-        forks = make.ready and _alone()
+        forks = make.ready and _is_single_threaded()
         context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         self.workers: dict[Any, Any] = {}
         for _ in range(count):
@@ -165,16 +165,16 @@ class _Pool:
                 "worker-ended",
                 f"a worker ended ({how}) at bytes {piece.start} to {piece.stop}",
                 file=piece.path,
-                hint="the same command goes on where it stopped; with too little memory, fewer --workers",
+                hint="run the same command again to resume; if memory ran out, with fewer --workers",
             ) from None
         if isinstance(answer, Shard):
             return answer
-        kind, said = answer
+        kind, details = answer
         if kind == "data":
-            raise DataError(said)
+            raise DataError(details)
         if kind == "os":
-            raise OSError(*said)
-        raise RuntimeError(said)
+            raise OSError(*details)
+        raise RuntimeError(details)
 
 
 def _give(channel: Any, todo: Iterator[Piece], busy: dict[Any, Piece]) -> None:

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain_tokens import fields, manifest, options, packed, pieces, pool, safely, sources
-from hpctrain_tokens.alone import alone
-from hpctrain_tokens.bad import SOME, Ledger
+from hpctrain_tokens.bad_rows import SOME, Ledger
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.merge import Layout, Merger
 from hpctrain_tokens.options import Options, Work
 from hpctrain_tokens.pieces import Piece
 from hpctrain_tokens.shard import Shard
 from hpctrain_tokens.tokenizer import Tokenizer
+from hpctrain_tokens.work_lock import lock
 
 Tell = Callable[[int, int, int], None]
 """Called before the work and after each piece with bytes read, bytes in all, and the tokens that were made;
@@ -33,11 +33,11 @@ those of pieces that an earlier start made do not count, so that a rate can be t
 
 
 def quiet(*_: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """Where the data is, where the result goes, and how the work is done."""
 
     inputs: tuple[str, ...]
@@ -58,40 +58,41 @@ class Asked:
     """The rows of the model's embedding; a larger token is refused before any work."""
 
 
-def prepare(asked: Asked, tell: Tell = quiet) -> dict[str, Any]:
+def prepare(request: Request, tell: Tell = quiet) -> dict[str, Any]:
     """Make the files, or find that they are there; the manifest, which lies beside them."""
-    prefix = options.prefix_of(asked.output)
+    prefix = options.prefix_of(request.output)
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(asked.work or prefix.parent) / f".{prefix.name}.work"
-    with alone(folder, prefix):
+    folder = Path(request.work or prefix.parent) / f".{prefix.name}.work"
+    with lock(folder, prefix):
         try:
-            made = _Preparation(asked, folder)
-            layout = Layout(prefix, made.work)
-            said = made.reused(layout) or made.finish(layout, *made.shards(tell))
-            return {**said, "prefix": str(layout.name), "reused": "reused" in said}
+            preparation = _Preparation(request, folder)
+            layout = Layout(prefix, preparation.work)
+            result = preparation.reused(layout) or preparation.finish(layout, *preparation.shards(tell))
+            return {**result, "prefix": str(layout.name), "reused": "reused" in result}
         except BaseException as error:
             _leave(folder, 1 if isinstance(error, DataError) else 0)
             raise
 
 
-def count(asked: Asked, tell: Tell = quiet) -> dict[str, Any]:
+def count(request: Request, tell: Tell = quiet) -> dict[str, Any]:
     """What the manifest would say, and no files."""
     with tempfile.TemporaryDirectory(prefix="hpctrain-count-") as folder:
-        made = _Preparation(asked, Path(folder))
-        return made.manifest(*made.shards(tell), {})
+        preparation = _Preparation(request, Path(folder))
+        return preparation.manifest(*preparation.shards(tell), {})
 
 
 def fits(tokenizer: Tokenizer, rows: int) -> None:
     """Refuse a tokenizer that the model has no rows for."""
     if rows and tokenizer.vocabulary > rows:
-        said = f"the tokenizer has {tokenizer.vocabulary} tokens, the model's vocabulary is {rows}"
-        raise DataError.of("vocabulary", said, file=str(tokenizer.path))
+        message = f"the tokenizer has {tokenizer.vocabulary} tokens, the model's vocabulary is {rows}"
+        raise DataError.of("vocabulary", message, file=str(tokenizer.path))
 
 
 def cores(workers: int) -> int:
-    """So many processes, but no more than the cores that this job may use; 0 means all of these."""
-    held = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(workers or held, held)
+    """How many processes to start: `workers`, at most the cores that this job may use; 0 means all of
+    these."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(workers or available, available)
 
 
 def _remove(top: Path) -> None:
@@ -111,60 +112,64 @@ def _leave(folder: Path, useless: int) -> None:
 class _Preparation:
     """Everything looked up before the work; `top` is the work folder."""
 
-    def __init__(self, asked: Asked, top: Path) -> None:
-        self.asked, self.top = asked, top
-        self.tokenizer = Tokenizer.at(asked.options.tokenizer, asked.options.special)
-        fits(self.tokenizer, asked.model_vocabulary)
-        self.sources = sources.found(asked.inputs, asked.subset, asked.split, asked.revision)
+    def __init__(self, request: Request, top: Path) -> None:
+        self.request, self.top = request, top
+        self.tokenizer = Tokenizer.at(request.options.tokenizer, request.options.special)
+        fits(self.tokenizer, request.model_vocabulary)
+        self.sources = sources.find(request.inputs, request.subset, request.split, request.revision)
         top.mkdir(parents=True, exist_ok=True)
         self.pieces = pieces.divide(self.sources, packed.unpack(self.sources, top))
         if not self.pieces:
             raise DataError.of("no-rows", "there are no rows", file=self.sources[0].name, hint=SOME)
-        chosen = fields.find(self.sources, self.pieces, asked.options.column, asked.options.join)
-        self.work: Work = options.work(asked.options, chosen, self.tokenizer)
+        chosen = fields.find(self.sources, self.pieces, request.options.column, request.options.join)
+        self.work: Work = options.work(request.options, chosen, self.tokenizer)
         self.key = self.work.key(self.tokenizer)
         self.folder = top / self.key[:12]
 
     def reused(self, layout: Layout) -> dict[str, Any] | None:
         """The manifest of an earlier result of the same content; an error when another one lies there."""
-        if not layout.last.exists() or self.asked.force:
+        if not layout.last.exists() or self.request.force:
             return None
-        there = manifest.read(layout.manifest)
-        if not self._made(there):
-            what = "is of other data or options" if there else "has no manifest that says what it is of"
+        record = manifest.read(layout.manifest)
+        if not self._matches(record):
+            reason = (
+                "is of other data or options"
+                if record
+                else "has no manifest that tells what it was made from"
+            )
             raise DataError.of(
                 "data-exists",
-                f"{layout.last.name} is there and {what}",
+                f"{layout.last.name} is there and {reason}",
                 file=str(layout.last),
                 hint="another --output-prefix, or --force to replace it",
             )
-        Ledger.of(there, self.asked.on_bad, self.asked.max_bad)
-        manifest.whole(there, layout.manifest.parent)
+        Ledger.of(record, self.request.on_bad, self.request.max_bad)
+        manifest.whole(record, layout.manifest.parent)
         _remove(self.top)
-        return {**there, "reused": True}
+        return {**record, "reused": True}
 
-    def _made(self, there: Mapping[str, Any]) -> bool:
+    def _matches(self, record: Mapping[str, Any]) -> bool:
         """Whether a manifest is of these data and options."""
-        same = there.get("key") == self.key
-        return same and there["inputs"] == self._inputs(map(pieces.digest, self.pieces))
+        has_same_key = record.get("key") == self.key
+        return has_same_key and record["inputs"] == self._inputs(map(pieces.digest, self.pieces))
 
     def shards(self, tell: Tell) -> tuple[list[Shard], Ledger]:
         """Every piece worked on, and what was wrong."""
         self.folder.mkdir(exist_ok=True)
-        ledger = Ledger(self.sources, self.asked.on_bad, self.asked.max_bad)
+        ledger = Ledger(self.sources, self.request.on_bad, self.request.max_bad)
         shards: list[Shard] = []
         sizes = _sizes(self.pieces)
         total, read, tokens = sum(sizes), 0, 0
         tell(read, total, tokens)
         with closing(
             pool.shards(
-                self.work, self.tokenizer, self.folder, self.key, self.pieces, cores(self.asked.workers)
+                self.work, self.tokenizer, self.folder, self.key, self.pieces, cores(self.request.workers)
             )
-        ) as made:
-            for shard, size in zip(made, sizes, strict=True):
+        ) as results:
+            for shard, size in zip(results, sizes, strict=True):
                 ledger.add(shard)
                 shards.append(shard)
-                read, tokens = read + size, tokens + (0 if shard.found else shard.tokens)
+                read, tokens = read + size, tokens + (0 if shard.reused else shard.tokens)
                 tell(read, total, tokens)
         if not any(shard.tokens for shard in shards):
             raise ledger.nothing(self.sources[0].name)
@@ -182,13 +187,13 @@ class _Preparation:
             safely.sweep(path)
         written = {path.name: merger.write(path) for path in before}
         written[last.name] = merger.write(hidden, last)
-        said = self.manifest(shards, ledger, written)
-        manifest.write(layout.manifest, said)
+        result = self.manifest(shards, ledger, written)
+        manifest.write(layout.manifest, result)
         safely.settle(last.parent)
         hidden.replace(last)
         safely.settle(last.parent)
         _remove(self.top)
-        return said
+        return result
 
     def manifest(
         self, shards: Sequence[Shard], ledger: Ledger, written: Mapping[str, object]
@@ -206,5 +211,5 @@ def _sizes(pieces: Sequence[Piece]) -> list[int]:
     units: Counter[str] = Counter()
     for piece in pieces:
         units[piece.path] += piece.stop - piece.start
-    held = {path: Path(path).stat().st_size for path in units}
-    return [(piece.stop - piece.start) * held[piece.path] // units[piece.path] for piece in pieces]
+    file_sizes = {path: Path(path).stat().st_size for path in units}
+    return [(piece.stop - piece.start) * file_sizes[piece.path] // units[piece.path] for piece in pieces]

@@ -15,7 +15,7 @@ BLOCK = 1 << 20
 
 
 class Sink(Protocol):
-    """What can be written to."""
+    """Anything with a method `write` that takes bytes."""
 
     def write(self, data: bytes, /) -> int: ...
 
@@ -48,7 +48,7 @@ def sweep(path: Path) -> None:
 
 
 def write(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """`data` as a whole file."""
+    """Write `data` as a file that appears whole or not at all."""
     with written(path, sync=sync) as file:
         file.write(data)
 

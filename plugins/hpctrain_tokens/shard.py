@@ -12,13 +12,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hpctrain_job import documents
 from hpctrain_tokens import pieces, safely, widths
 from hpctrain_tokens.encoder import Blocks, Encoder
 from hpctrain_tokens.fast import Differs
 from hpctrain_tokens.faults import Fault
 from hpctrain_tokens.pieces import Piece
 
-KEPT = 1000
+KEPT_FAULTS = 1000
 """So many faults of a piece are kept one by one; beyond, they are counted."""
 
 
@@ -48,10 +49,10 @@ class Shard:
     """How many documents have a length of so many bits."""
     files: dict[str, int] = field(default_factory=dict)
     """The CRC-32 of each file of this shard: nobody but a failing machine changes them."""
-    found: bool = False
+    reused: bool = False
     """Whether an earlier start made it."""
 
-    def told(self) -> list[Fault]:
+    def parsed_faults(self) -> list[Fault]:
         return [Fault(**fault) for fault in self.faults]
 
 
@@ -67,28 +68,28 @@ class Maker:
 
     def shard(self, piece: Piece) -> Shard:
         """The shard of a piece: what is there already, where its content is what it was; else made."""
-        found = self._there(piece)
-        if found is not None:
-            return found
+        existing = self._reusable(piece)
+        if existing is not None:
+            return existing
         try:
-            return self._made(piece, fast=True)
+            return self._make(piece, fast=True)
         except Differs:
-            return self._made(piece, fast=False)
+            return self._make(piece, fast=False)
 
-    def _there(self, piece: Piece) -> Shard | None:
+    def _reusable(self, piece: Piece) -> Shard | None:
         try:
-            found = json.loads(path(self.folder, piece.number, "json").read_text("utf-8"))
-            shard = Shard(**found)
+            document = documents.read(path(self.folder, piece.number, "json"))
+            shard = Shard(**document)
             whole = all(safely.crc32(self.folder / name) == number for name, number in shard.files.items())
         except (OSError, ValueError, TypeError):
             return None
-        same = shard.content == self._content(pieces.digest(piece)) and shard.number == piece.number
-        return replace(shard, found=True) if whole and same else None
+        matches = shard.content == self._content(pieces.digest(piece)) and shard.number == piece.number
+        return replace(shard, reused=True) if whole and matches else None
 
     def _content(self, digest: str) -> str:
         return hashlib.sha256(f"{self.key} {digest}".encode()).hexdigest()
 
-    def _made(self, piece: Piece, *, fast: bool) -> Shard:
+    def _make(self, piece: Piece, *, fast: bool) -> Shard:
         path(self.folder, piece.number, "json").unlink(missing_ok=True)
         reading, encoder = pieces.Reading(piece), self.encoder
         encoder.begin(fast=fast)
@@ -96,9 +97,9 @@ class Maker:
         lengths: Counter[int] = Counter()
         with contextlib.ExitStack() as stack:
             out = _Files(self.folder, piece.number, encoder.work.streams, stack)
-            for made in encoder.documents(reading):
-                out.add(made)
-                _count(shard, made["tokens"].lengths, lengths)
+            for streams in encoder.documents(reading):
+                out.add(streams)
+                _count(shard, streams["tokens"].lengths, lengths)
             out.finish()
         shard.files = out.checks
         shard.digest = reading.digest
@@ -107,17 +108,17 @@ class Maker:
         shard.rows, shard.learnt = reading.rows, encoder.learnt
         shard.empty, shard.ends_inside = encoder.empty, encoder.ends_inside
         faults = sorted(encoder.faults, key=lambda fault: fault.line)
-        shard.bad, shard.faults = len(faults), [fault.plain() for fault in faults[:KEPT]]
+        shard.bad, shard.faults = len(faults), [fault.plain() for fault in faults[:KEPT_FAULTS]]
         shard.lengths = {str(bits): lengths[bits] for bits in sorted(lengths)}
         safely.write(path(self.folder, piece.number, "json"), json.dumps(asdict(shard)).encode(), sync=False)
         return shard
 
 
-def _count(shard: Shard, found: array[int], lengths: Counter[int]) -> None:
-    shard.documents += len(found)
-    shard.tokens += sum(found)
-    shard.longest = max(shard.longest, *found, 0)
-    lengths.update(map(int.bit_length, found))
+def _count(shard: Shard, document_lengths: array[int], lengths: Counter[int]) -> None:
+    shard.documents += len(document_lengths)
+    shard.tokens += sum(document_lengths)
+    shard.longest = max(shard.longest, *document_lengths, 0)
+    lengths.update(map(int.bit_length, document_lengths))
 
 
 class _Files:

@@ -39,39 +39,39 @@ class Source:
         return str(self.path)
 
 
-def found(inputs: Iterable[str], subset: str = "", split: str = "", revision: str = "") -> list[Source]:
+def find(inputs: Iterable[str], subset: str = "", split: str = "", revision: str = "") -> list[Source]:
     """The files that `inputs` name: files, folders, datasets of the hub, each with `:split` if wanted."""
     sources = []
-    for given in inputs:
-        name, wanted = split_of(given)
+    for entry in inputs:
+        name, named_split = split_of(entry)
         path = Path(name).expanduser()
         if path.is_file():
-            if wanted:
-                raise DataError.of("no-split", f"{name} is a file and has no splits", file=given, hint=name)
+            if named_split:
+                raise DataError.of("no-split", f"{name} is a file and has no splits", file=entry, hint=name)
             sources.append(_source(path))
         elif path.is_dir():
-            sources += _folder(path, subset, wanted or split)
+            sources += _folder(path, subset, named_split or split)
         else:
-            sources += _folder(hub.folder(name, revision), subset, wanted or split)
+            sources += _folder(hub.folder(name, revision), subset, named_split or split)
     return sources
 
 
-def split_of(given: str) -> tuple[str, str]:
+def split_of(entry: str) -> tuple[str, str]:
     """`("name", "train")` of `name:train`; a path that exists is never taken apart."""
-    match = None if Path(given).exists() else _SPLIT.match(given)
-    return (match["name"], match["split"]) if match else (given, "")
+    match = None if Path(entry).exists() else _SPLIT.match(entry)
+    return (match["name"], match["split"]) if match else (entry, "")
 
 
 def _source(path: Path) -> Source:
     packed = path.suffix if path.suffix in PACKED else ""
     kind = KINDS.get(Path(path.stem).suffix if packed else path.suffix, "")
     if not kind or (packed and kind in ("parquet", "arrow")):
-        known = " ".join(KINDS)
+        kinds = " ".join(KINDS)
         raise DataError.of(
             "input-kind",
             f"{path.name} is of a kind that is not known",
             file=str(path),
-            hint=f"one of {known}, and .gz or .zst behind those of text",
+            hint=f"one of {kinds}, and .gz or .zst behind those of text",
         )
     return Source(path, kind, packed)
 
@@ -83,7 +83,9 @@ def _folder(folder: Path, subset: str, split: str) -> list[Source]:
         files = [p for p in files if any(p.relative_to(folder).match(pattern) for pattern in named)]
     else:
         for word in filter(None, (subset, split)):
-            files = [p for p in files if _says(p.relative_to(folder), word)] or _none(folder, files, word)
+            files = [p for p in files if _names_word(p.relative_to(folder), word)] or _none(
+                folder, files, word
+            )
     if not files:
         raise DataError.of("no-input", f"no data below {folder}", file=str(folder))
     return [_source(p) for p in files]
@@ -95,7 +97,7 @@ def _is_data(below: Path) -> bool:
     return not hidden and below.name not in NO_DATA and inner.suffix in KINDS
 
 
-def _says(below: Path, word: str) -> bool:
+def _names_word(below: Path, word: str) -> bool:
     """Whether a path names a split or subset as a whole word: `data/train-00000.parquet`."""
     return re.search(rf"(?:^|[^A-Za-z0-9]){re.escape(word)}(?:[^A-Za-z0-9]|$)", str(below)) is not None
 
@@ -103,8 +105,10 @@ def _says(below: Path, word: str) -> bool:
 def _none(folder: Path, files: list[Path], word: str) -> list[Path]:
     if len(files) == 1 and word == "train":
         return files  # a set of one file has one split, and that is its name
-    there = ", ".join(str(p.relative_to(folder)) for p in files[:6]) or "nothing"
-    raise DataError.of("no-split", f"no file below {folder} is of {word}; there is {there}", file=str(folder))
+    listing = ", ".join(str(p.relative_to(folder)) for p in files[:6]) or "nothing"
+    raise DataError.of(
+        "no-split", f"no file below {folder} is of {word}; there is {listing}", file=str(folder)
+    )
 
 
 def declared(folder: Path, subset: str, split: str) -> list[str]:
@@ -117,11 +121,11 @@ def declared(folder: Path, subset: str, split: str) -> list[str]:
     import yaml  # late: only cards of the hub need it
 
     try:
-        said = yaml.safe_load(match[1])
+        card_data = yaml.safe_load(match[1])
     except yaml.YAMLError as error:
         message = f"the card of the dataset cannot be read: {str(error).splitlines()[0]}"
         raise DataError.of("data-unreadable", message, file=str(card), hint="name files below it") from None
-    configs = _tables(said.get("configs")) if isinstance(said, dict) else []
+    configs = _tables(card_data.get("configs")) if isinstance(card_data, dict) else []
     chosen = [c for c in configs if c.get("config_name") == subset] if subset else configs[:1]
     default = [c for c in configs if c.get("default")] if not subset else []
     return [p for c in default or chosen for p in _patterns(c.get("data_files"), split or "train")]

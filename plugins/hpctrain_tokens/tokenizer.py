@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hpctrain_job import documents
 from hpctrain_tokens import hub, safely
 from hpctrain_tokens.faults import DataError
 
@@ -27,12 +27,12 @@ def _configuration(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text("utf-8"))
+        document = documents.read(path)
     except ValueError as error:  # of its letters or of its JSON
         raise DataError.of("data-tokenizer", f"cannot be read: {error}", file=str(path)) from None
-    if not isinstance(found, dict):
-        raise DataError.of("data-tokenizer", "cannot be used: it is no object", file=str(path))
-    return found
+    if not isinstance(document, dict):
+        raise DataError.of("data-tokenizer", "cannot be used: it is not an object", file=str(path))
+    return document
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Tokenizer:
     config: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def at(cls, given: str, special: str = "error") -> Tokenizer:
+    def at(cls, location: str, special: str = "error") -> Tokenizer:
         """The tokenizer in a folder, that is this file, or that the hub has by this name."""
-        path = Path(given).expanduser()
-        if not path.exists() and hub.NAME.match(given):
-            path = hub.folder(given, kind="model", files=FILES)
+        path = Path(location).expanduser()
+        if not path.exists() and hub.NAME.match(location):
+            path = hub.folder(location, kind="model", files=FILES)
         path = path / "tokenizer.json" if path.is_dir() else path
         if not path.is_file():
-            raise DataError.of("no-tokenizer", f"there is no tokenizer.json at {given}", file=str(path))
+            raise DataError.of("no-tokenizer", f"there is no tokenizer.json at {location}", file=str(path))
         return cls(path, special, _configuration(path.with_name("tokenizer_config.json")))
 
     @cached_property
@@ -60,9 +60,8 @@ class Tokenizer:
         """The library's tokenizer, without the cutting and filling that its file may ask for."""
         try:
             import tokenizers
-        except ImportError:
-            said = "tokenizers, which is not installed here, is needed"
-            raise DataError.of("no-tokenizers", said, hint="pip install tokenizers") from None
+        except ModuleNotFoundError as error:
+            raise DataError.lacking(error, "a tokenizer", str(self.path)) from None
         try:
             engine = tokenizers.Tokenizer.from_file(str(self.path))
         except Exception as error:  # the library raises a bare Exception
@@ -74,19 +73,20 @@ class Tokenizer:
 
     @cached_property
     def digest(self) -> str:
-        """The content of `tokenizer.json`."""
+        """A digest of the content of `tokenizer.json`."""
         return safely.sha256(self.path)
 
     @cached_property
     def vocabulary(self) -> int:
-        """Its size with added tokens; larger where numbers were left out, since the largest must fit."""
+        """The size of the vocabulary with added tokens; larger where numbers were left out, since the
+        largest must fit."""
         numbers = self.engine.get_vocab(with_added_tokens=True).values()
         size = int(self.engine.get_vocab_size(with_added_tokens=True))
         return max(size, max(numbers, default=-1) + 1)
 
     @property
     def version(self) -> str:
-        """Of the library that does the work."""
+        """Name and version of the library that encodes."""
         import tokenizers
 
         return f"tokenizers {tokenizers.__version__}"
@@ -98,12 +98,12 @@ class Tokenizer:
 
     def number(self, token: str) -> int | None:
         """The number of a token, None when there is no such token."""
-        found = self.engine.token_to_id(token)
-        return None if found is None else int(found)
+        token_id = self.engine.token_to_id(token)
+        return None if token_id is None else int(token_id)
 
-    def end(self, asked: str, compat: str) -> int:
+    def end(self, eod: str, compat: str) -> int:
         """The number of the token that ends a document."""
-        names = (asked,) if asked else ENDS[compat]
+        names = (eod,) if eod else ENDS[compat]
         tokens = [self.token("eos") if name == "eos" else name for name in names]
         for token in filter(None, tokens):
             if (number := self.number(token)) is not None:
@@ -123,5 +123,5 @@ class Tokenizer:
             yield array(code, encoding.ids)
 
     def decode(self, numbers: Sequence[int]) -> str:
-        """Text with its special tokens."""
+        """The text of tokens, special ones among them."""
         return str(self.engine.decode(list(numbers), skip_special_tokens=False))

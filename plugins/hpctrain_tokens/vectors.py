@@ -25,24 +25,24 @@ ASCII = 0x80
 class Letters:
     """A table of characters: which of them both engines treat alike."""
 
-    def __init__(self, alike: Callable[[Sequence[str]], list[bool]]) -> None:
-        self._alike = alike
+    def __init__(self, compare: Callable[[Sequence[str]], list[bool]]) -> None:
+        self._compare = compare
         self._table = np.zeros(LETTERS, "u1")
 
     def trusted(self, texts: Sequence[str]) -> list[bool]:
-        """Of each text, whether the engines cannot differ in what they know of its characters."""
-        return [text.isascii() or all(map(self._known, _parts(text))) for text in texts]
+        """For each text, whether both engines are known to agree on its characters."""
+        return [text.isascii() or all(map(self._all_trusted, _parts(text))) for text in texts]
 
-    def _known(self, text: str) -> bool:
+    def _all_trusted(self, text: str) -> bool:
         """Whether all of these are trusted; those that were never met are looked up."""
         letters = np.frombuffer(text.encode("utf-32-le"), "<u4")
         letters = letters[letters >= ASCII]
-        found = self._table[letters]
-        if not found.all():
-            new = sorted({*letters[found == UNKNOWN].tolist()})  # np.unique takes 30 ms when first called
-            self._table[new] = np.where(self._alike([*map(chr, new)]), TRUSTED, STRANGE)
-            found = self._table[letters]
-        return bool((found == TRUSTED).all())
+        states = self._table[letters]
+        if not states.all():
+            new = sorted({*letters[states == UNKNOWN].tolist()})  # np.unique takes 30 ms when first called
+            self._table[new] = np.where(self._compare([*map(chr, new)]), TRUSTED, STRANGE)
+            states = self._table[letters]
+        return bool((states == TRUSTED).all())
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -61,19 +61,19 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 def block(documents: Sequence[Any], rule: Rule) -> Block:
-    """The same as `blocks.block`, for documents whose numbers are vectors."""
+    """One block of documents, as `blocks.block` makes it, for numbers in numpy vectors."""
     sizes = [len(document) for document in documents]
-    made = _flat(documents, rule)
+    tokens = _flat(documents, rule)
     inside: list[int] = []
-    if rule.end is not None and np.count_nonzero(made == rule.end) > len(sizes) - sizes.count(0):
+    if rule.end is not None and np.count_nonzero(tokens == rule.end) > len(sizes) - sizes.count(0):
         inside = [i for i, d in enumerate(documents) if np.count_nonzero(d == rule.end) > rule.usual]
         if rule.refuse:
             left = set(inside)
             documents = [d for i, d in enumerate(documents) if i not in left]
-            made = _flat(documents, rule)
+            tokens = _flat(documents, rule)
     ended = rule.end is not None
     lengths = array("i", [len(d) + ended if len(d) else 0 for d in documents if rule.empty or len(d)])
-    return Block(made.data, lengths, sizes.count(0), tuple(inside))
+    return Block(tokens.data, lengths, sizes.count(0), tuple(inside))
 
 
 def _flat(documents: Sequence[Any], rule: Rule) -> Any:

@@ -23,7 +23,7 @@ def of(vocabulary: int, compat: str) -> str:
 
 
 def size(code: str) -> int:
-    """Bytes of one number."""
+    """How many bytes one number of this type code takes."""
     return array(code).itemsize
 
 
@@ -36,7 +36,7 @@ def little(values: array[int]) -> bytes:
 
 
 def read(code: str, data: bytes) -> array[int]:
-    """Numbers from their little-endian bytes."""
+    """The numbers in little-endian bytes."""
     values = array(code)
     values.frombytes(data)
     if sys.byteorder == "big":

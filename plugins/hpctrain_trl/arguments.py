@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from hpctrain_trl.errors import BadConfig
 from hpctrain_trl.settings import FIELDS, Settings, out_of_bounds, together, types
 
-_HERE = {name: field for name, field in FIELDS.items() if not field.metadata.get("plan_only")}
+_TRAINER_FIELDS = {name: field for name, field in FIELDS.items() if not field.metadata.get("plan_only")}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -25,17 +25,17 @@ def read(argv: Sequence[str]) -> Settings:
     """The settings of this process; BadConfig names the first thing that is wrong."""
     flags = vars(_parser().parse_args(argv))
     path = flags.pop("config_file")
-    given = {name: value for name, value in flags.items() if value is not None}
-    settings = Settings(**{**(_from_file(Path(path)) if path else {}), **given})
-    for _, said in out_of_bounds(settings) + together(settings):
-        raise BadConfig("setting", said)
+    flag_values = {name: value for name, value in flags.items() if value is not None}
+    settings = Settings(**{**(_from_file(Path(path)) if path else {}), **flag_values})
+    for _, message in out_of_bounds(settings) + together(settings):
+        raise BadConfig("setting", message)
     return settings
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="hpctrain_trl", allow_abbrev=False, description=__doc__)
     parser.add_argument("--config", dest="config_file", metavar="FILE", help="settings as JSON")
-    for name, field in _HERE.items():
+    for name, field in _TRAINER_FIELDS.items():
         flag = "--model_config" if name == "config" else f"--{name}"
         parser.add_argument(flag, dest=name, help=field.metadata["about"], **_reader(name))
     return parser
@@ -68,8 +68,8 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _checked(name: str, value: object) -> object:
     """`value` in the type of its setting; a string is never taken for a number."""
-    if name not in _HERE:
-        near = difflib.get_close_matches(name, _HERE, 1)
+    if name not in _TRAINER_FIELDS:
+        near = difflib.get_close_matches(name, _TRAINER_FIELDS, 1)
         raise BadConfig("setting", f"there is no setting {name}", near[0] if near else "")
     kind = types()[name]
     origin = typing.get_origin(kind)
@@ -80,5 +80,5 @@ def _checked(name: str, value: object) -> object:
     plain = type(typing.get_args(kind)[0]) if origin is typing.Literal else kind
     if type(value) is plain or (origin is Mapping and isinstance(value, dict)):
         return value
-    wanted = getattr(plain, "__name__", str(plain))
-    raise BadConfig("setting", f"{name} is {value!r}, but its type is {wanted}")
+    expected = getattr(plain, "__name__", str(plain))
+    raise BadConfig("setting", f"{name} is {value!r}, but its type is {expected}")

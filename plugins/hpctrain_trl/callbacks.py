@@ -153,8 +153,8 @@ class Alarm(TrainerCallback):
             return
         self.count = 0 if math.isfinite(logs["loss"]) else self.count + 1
         if self.count >= _ALARM:
-            said = f"the loss is {logs['loss']} in {_ALARM} rows up to step {state.global_step}"
-            raise Diverged(f"{said}; a smaller learning_rate or longer warm-up may help")
+            message = f"the loss is {logs['loss']} in {_ALARM} rows up to step {state.global_step}"
+            raise Diverged(f"{message}; a smaller learning_rate or longer warm-up may help")
 
 
 def _write_manifest(folder: Path) -> None:
@@ -165,11 +165,11 @@ def _write_manifest(folder: Path) -> None:
 
 
 def _evaluation(logs: dict[str, Any]) -> dict[str, Any]:
-    kept = ("eval_loss", "eval_mean_token_accuracy")
-    return {key: logs[key] for key in kept if key in logs}
+    keys = ("eval_loss", "eval_mean_token_accuracy")
+    return {key: logs[key] for key in keys if key in logs}
 
 
 def _progress(row: dict[str, Any], steps: int) -> str:
-    said = [f"step {row['step']}/{steps}", f"loss {row['loss']:.4g}"]
-    said += [f"{key} {row[key]:.4g}" for key in ("lr", "grad_norm") if row[key] is not None]
-    return " | ".join([*said, f"tokens {row['tokens']}", f"tokens_per_s {row['tokens_per_s']:.0f}"])
+    parts = [f"step {row['step']}/{steps}", f"loss {row['loss']:.4g}"]
+    parts += [f"{key} {row[key]:.4g}" for key in ("lr", "grad_norm") if row[key] is not None]
+    return " | ".join([*parts, f"tokens {row['tokens']}", f"tokens_per_s {row['tokens_per_s']:.0f}"])

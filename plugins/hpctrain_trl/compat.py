@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hpctrain_trl.environment import accelerator
 from hpctrain_trl.errors import BadConfig
 
 _NEW_CLASS = "TokenizersBackend"
@@ -18,28 +19,26 @@ def arguments(values: dict[str, Any]) -> Any:
     """An `SFTConfig` from the newer names, with those spelt the older way that this generation needs."""
     from trl import SFTConfig
 
-    known = inspect.signature(SFTConfig).parameters
+    parameters = inspect.signature(SFTConfig).parameters
     values = dict(values)
-    if "activation_checkpointing" not in known:
+    if "activation_checkpointing" not in parameters:
         values["gradient_checkpointing"] = values.pop("activation_checkpointing")
         if "fsdp" in values:
             _earlier_fsdp()
-    if "train_sampling_strategy" not in known:
+    if "train_sampling_strategy" not in parameters:
         by_length = values.pop("train_sampling_strategy") == "group_by_length"
         values["group_by_length"] = by_length
-    if "warmup_ratio" not in known:
+    if "warmup_ratio" not in parameters:
         ratio = values.pop("warmup_ratio")
         values["warmup_steps"] = ratio or values["warmup_steps"]
-    if isinstance(known["include_num_input_tokens_seen"].default, bool):
+    if isinstance(parameters["include_num_input_tokens_seen"].default, bool):
         values["include_num_input_tokens_seen"] = True
     return SFTConfig(**values)
 
 
 def _earlier_fsdp() -> None:
     """The earlier generation is told the version of FSDP by the environment, and shares GPUs only."""
-    import torch
-
-    if not torch.cuda.is_available():
+    if not accelerator():
         raise BadConfig("fsdp", "FSDP needs a GPU with transformers 4", "zero_stage = 3")
     os.environ.setdefault("FSDP_VERSION", "2")
 
@@ -55,8 +54,8 @@ def joined(plan: Any) -> Any:
         import deepspeed
 
         # Started alone, DeepSpeed would look for MPI to learn who it is.
-        alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
-        for name, value in {**alone, "MASTER_PORT": "29511"}.items():
+        single_process = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+        for name, value in {**single_process, "MASTER_PORT": "29511"}.items():
             os.environ.setdefault(name, value)
         deepspeed.init_distributed()
     if device.type == "cpu" and device.index is not None:
@@ -95,10 +94,10 @@ def readable_by_both(folder: Path) -> None:
     path = folder / "tokenizer_config.json"
     if not path.is_file():
         return
-    said = json.loads(path.read_text(encoding="utf-8"))
-    if said.get("tokenizer_class") == _NEW_CLASS:
-        said["tokenizer_class"] = _OLD_CLASS
-    if isinstance(said.get("extra_special_tokens"), list):
-        said["additional_special_tokens"] = said.pop("extra_special_tokens")
-    said.pop("backend", None)
-    path.write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if config.get("tokenizer_class") == _NEW_CLASS:
+        config["tokenizer_class"] = _OLD_CLASS
+    if isinstance(config.get("extra_special_tokens"), list):
+        config["additional_special_tokens"] = config.pop("extra_special_tokens")
+    config.pop("backend", None)
+    path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -40,7 +40,7 @@ def load(settings: Settings, side: str, chat: bool) -> Any:
 
 
 def _rows(spec: str, subset: str) -> Any:
-    """Open `PATH`, `PATH:SPLIT` or `NAME:SPLIT`."""
+    """Open the data set that `PATH`, `PATH:SPLIT` or `NAME:SPLIT` names."""
     name, split = fields.split_of(spec)
     if Path(name).is_file() and Path(name).stat().st_size == 0:
         raise BadConfig("data-empty", f"{name} is an empty file")
@@ -58,32 +58,32 @@ def _opened(name: str, subset: str, split: str) -> Any:
 
     path = Path(name)
     if any((path / mark).is_file() for mark in _SAVED):
-        return _one(datasets.load_from_disk(name), split, name)
+        return _select_split(datasets.load_from_disk(name), split, name)
     if not path.is_file():
-        return _one(datasets.load_dataset(name, subset or None, split=split or None), split, name)
+        return _select_split(datasets.load_dataset(name, subset or None, split=split or None), split, name)
     kind = _SUFFIXES.get(path.suffix)
     if kind is None:
         raise BadConfig("data-kind", f"{name} is of a kind that is not known", " ".join(_SUFFIXES))
     how = {"sep": "\t"} if path.suffix == ".tsv" else {}
-    return _one(datasets.load_dataset(kind, data_files=name, **how), split, name)
+    return _select_split(datasets.load_dataset(kind, data_files=name, **how), split, name)
 
 
-def _one(found: Any, split: str, spec: str) -> Any:
+def _select_split(dataset: Any, split: str, spec: str) -> Any:
     """One split of what was found; the only one, or `train`, where none was named."""
-    if not isinstance(found, dict):
-        return found
-    name = split or ("train" if "train" in found else next(iter(found)))
-    if name not in found:
-        raise BadConfig("data-split", f"{spec} has no split {name}", " ".join(found))
-    return found[name]
+    if not isinstance(dataset, dict):
+        return dataset
+    name = split or ("train" if "train" in dataset else next(iter(dataset)))
+    if name not in dataset:
+        raise BadConfig("data-split", f"{spec} has no split {name}", " ".join(dataset))
+    return dataset[name]
 
 
 def _only(rows: Any, spec: str, *named: str) -> Any:
     """Only these fields, each checked to be there and to be text in every row."""
     for field in named:
         if field not in rows.column_names:
-            there = ", ".join(rows.column_names)
-            raise BadConfig("data-field", f"{spec} has no field {field}", f"there are: {there}")
+            available = ", ".join(rows.column_names)
+            raise BadConfig("data-field", f"{spec} has no field {field}", f"there are: {available}")
     rows = rows.select_columns(list(named))
     for field in named:
         kind = getattr(rows.features[field], "dtype", type(rows.features[field]).__name__)

@@ -10,11 +10,15 @@ import threading
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
+from hpctrain_job import gpus
 from hpctrain_trl.errors import BadConfig
 from hpctrain_trl.settings import Settings, libraries
 
+Value = TypeVar("Value")
+
+_UNTIL_THE_END: list[object] = []
 _NAMES = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1}
 
 
@@ -45,6 +49,16 @@ class Ranks:
         if self.world > 1 and distributed.is_initialized():
             distributed.barrier()
             distributed.destroy_process_group()
+
+
+def until_the_end(value: Value) -> Value:
+    """Keep this object, so that only the end of the process lets go of it.
+
+    torch's Reducer ends a thread of gloo while it holds Python's lock, and that thread may be waiting for the
+    lock to let go of a tensor: then the rank stays for ever. Of two ranks on a loaded machine one of ten did.
+    """
+    _UNTIL_THE_END.append(value)
+    return value
 
 
 def end(code: int) -> NoReturn:
@@ -78,37 +92,41 @@ def ranks(env: MutableMapping[str, str] = os.environ) -> Ranks:
         return Ranks()
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not env.get(name)]
     if missing:
-        raise BadConfig("ranks", f"{' and '.join(missing)} must say where rank 0 listens")
+        raise BadConfig("ranks", f"{' and '.join(missing)} must name where rank 0 listens")
     return Ranks(rank, local, world)
+
+
+def accelerator() -> Any:
+    """torch's module of the GPUs that are here: torch.cuda (also AMD's) or torch.xpu (Intel's); else None."""
+    import torch
+
+    return gpus.accelerator(torch)
 
 
 def one_visible_gpu(env: MutableMapping[str, str] = os.environ) -> None:
     """Call the only visible GPU number 0."""
-    import torch
-
-    if torch.cuda.is_available() and torch.cuda.device_count() == 1 and env.get("LOCAL_RANK"):
+    module = accelerator()
+    if module and module.device_count() == 1 and env.get("LOCAL_RANK"):
         env["LOCAL_RANK"] = "0"
 
 
 def check_installed(settings: Settings) -> None:
     """Refuse settings that need a library which this environment does not have."""
-    wanted = libraries(settings)
-    for name in wanted:
+    required = libraries(settings)
+    for name in required:
         if find_spec(name) is None:
             hint = f'packages = ["{name}"]'
             raise BadConfig("package", f"{name} is not installed in this environment", hint)
-    if "deepspeed" in wanted:
+    if "deepspeed" in required:
         _check_compiler()
 
 
 def _check_compiler() -> None:
     """DeepSpeed compiles its collectives at the first start on a processor, and dies of a traceback."""
-    import torch
-
     compiler = os.environ.get("CXX") or "c++"
-    if not torch.cuda.is_available() and shutil.which(compiler) is None:
-        said = f"DeepSpeed compiles when it starts, and there is no compiler {compiler} on this node"
-        raise BadConfig("compiler", said, "zero_stage = 0")
+    if not accelerator() and shutil.which(compiler) is None:
+        message = f"DeepSpeed compiles when it starts, and there is no compiler {compiler} on this node"
+        raise BadConfig("compiler", message, "zero_stage = 0")
 
 
 def versions() -> dict[str, str]:
@@ -117,6 +135,6 @@ def versions() -> dict[str, str]:
 
     named = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "deepspeed")
     # The first on sys.path is the one that is imported: an environment may lie over another.
-    there = {d.metadata["Name"]: d.version for d in reversed(list(metadata.distributions()))}
+    installed = {d.metadata["Name"]: d.version for d in reversed(list(metadata.distributions()))}
     python = ".".join(map(str, sys.version_info[:3]))
-    return {"python": python, **{name: there[name] for name in named if name in there}}
+    return {"python": python, **{name: installed[name] for name in named if name in installed}}

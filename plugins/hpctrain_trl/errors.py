@@ -22,9 +22,9 @@ class BadConfig(Exception):
         self.notes = notes
 
     @property
-    def said(self) -> str:
-        more = [("where", self.where), *(("note", note) for note in self.notes), ("hint", self.hint)]
-        lines = "".join(f"\n  {word}: {text}" for word, text in more if text)
+    def text(self) -> str:
+        details = [("where", self.where), *(("note", note) for note in self.notes), ("hint", self.hint)]
+        lines = "".join(f"\n  {word}: {text}" for word, text in details if text)
         return f"error[{self.code}]: {self.message}{lines}"
 
 

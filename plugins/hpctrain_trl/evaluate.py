@@ -22,13 +22,13 @@ def check(settings: Settings, rows: Any) -> None:
 def measure(model: Any, tokenizer: Any, rows: Any, settings: Settings, ranks: Ranks) -> dict[str, float]:
     """`exact` (a share of 1), `of` (rows), and `bleu` and `chrf` where they are asked for."""
     rows = rows.select(range(min(len(rows), settings.generate_rows)))
-    wanted = [_text(row["completion"]).strip() for row in rows]
-    mine = range(ranks.rank, len(rows), ranks.world)
-    texts = _answers(model, tokenizer, rows.select(mine), settings)
-    answers = _gathered(dict(zip(mine, texts, strict=True)), ranks)
-    given = [answers[i] for i in range(len(rows))]
-    right = sum(a == b for a, b in zip(given, wanted, strict=True))
-    return {"exact": right / len(rows), "of": len(rows), **_scores(given, wanted, settings)}
+    references = [_text(row["completion"]).strip() for row in rows]
+    indexes = range(ranks.rank, len(rows), ranks.world)
+    texts = _answers(model, tokenizer, rows.select(indexes), settings)
+    answers = _gathered(dict(zip(indexes, texts, strict=True)), ranks)
+    outputs = [answers[i] for i in range(len(rows))]
+    right = sum(a == b for a, b in zip(outputs, references, strict=True))
+    return {"exact": right / len(rows), "of": len(rows), **_scores(outputs, references, settings)}
 
 
 def _answers(model: Any, tokenizer: Any, rows: Any, settings: Settings) -> list[str]:
@@ -36,7 +36,7 @@ def _answers(model: Any, tokenizer: Any, rows: Any, settings: Settings) -> list[
 
     size = settings.per_device_eval_batch_size
     prompts = [_prompt(tokenizer, row["prompt"]) for row in rows]
-    found: list[str] = []
+    answers: list[str] = []
     was_training, side = model.training, tokenizer.padding_side
     model.eval()
     tokenizer.padding_side = "left"
@@ -52,11 +52,11 @@ def _answers(model: Any, tokenizer: Any, rows: Any, settings: Settings) -> list[
             with torch.inference_mode():
                 out = model.generate(**batch, **_greedy(tokenizer, rows, start, size, settings))
             texts = tokenizer.batch_decode(out[:, batch["input_ids"].shape[1] :], skip_special_tokens=True)
-            found += [text.strip() for text in texts]
+            answers += [text.strip() for text in texts]
     finally:
         tokenizer.padding_side = side
         model.train(was_training)
-    return found
+    return answers
 
 
 def _greedy(tokenizer: Any, rows: Any, start: int, size: int, settings: Settings) -> dict[str, Any]:
@@ -83,22 +83,22 @@ def _text(completion: Any) -> str:
     return completion if isinstance(completion, str) else str(completion[-1]["content"])
 
 
-def _gathered(mine: dict[int, str], ranks: Ranks) -> dict[int, str]:
+def _gathered(local_answers: dict[int, str], ranks: Ranks) -> dict[int, str]:
     if ranks.world == 1:
-        return mine
+        return local_answers
     from torch import distributed
 
     parts: list[Any] = [None] * ranks.world
-    distributed.all_gather_object(parts, mine)
+    distributed.all_gather_object(parts, local_answers)
     return {i: text for part in parts for i, text in part.items()}
 
 
-def _scores(given: list[str], wanted: list[str], settings: Settings) -> dict[str, float]:
+def _scores(outputs: list[str], references: list[str], settings: Settings) -> dict[str, float]:
     if settings.generate_eval != "sacrebleu":
         return {}
     import sacrebleu
 
     return {
-        "bleu": sacrebleu.corpus_bleu(given, [wanted]).score,
-        "chrf": sacrebleu.corpus_chrf(given, [wanted]).score,
+        "bleu": sacrebleu.corpus_bleu(outputs, [references]).score,
+        "chrf": sacrebleu.corpus_chrf(outputs, [references]).score,
     }

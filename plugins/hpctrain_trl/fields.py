@@ -42,69 +42,71 @@ def forms(settings: Settings, side: str) -> tuple[Form, ...]:
     )
 
 
-def chosen(settings: Settings, side: str, there: Iterable[str]) -> Form:
+def chosen(settings: Settings, side: str, available: Iterable[str]) -> Form:
     """The first form whose fields are there; the last, which then lacks some, where none is."""
-    names, wanted = set(there), forms(settings, side)
-    return next((form for form in wanted if names.issuperset(form[1])), wanted[-1])
+    names, candidates = set(available), forms(settings, side)
+    return next((form for form in candidates if names.issuperset(form[1])), candidates[-1])
 
 
 def key_of(settings: Settings, side: str, end: str) -> str:
     """The setting that names one end of the pairs: the evaluation's own, or the training's."""
-    own = f"{side}_{end}_field"
-    return own if getattr(settings, own) else f"train_{end}_field"
+    key = f"{side}_{end}_field"
+    return key if getattr(settings, key) else f"train_{end}_field"
 
 
 def missing(settings: Settings, side: str) -> Iterator[BadConfig]:
     """Every field that the settings name and the staged data of this side has not."""
     name, _ = split_of(getattr(settings, f"{side}_dataset"))
-    wanted, there = forms(settings, side), set[str]()
+    candidates, available = forms(settings, side), set[str]()
     try:
         for names in columns.of(Path(name)):
-            there |= names
-            if any(there.issuperset(fields) for _, fields in wanted):
+            available |= names
+            if any(available.issuperset(fields) for _, fields in candidates):
                 return
     except columns.Unreadable:
         return
-    if there:
-        yield from _faults(settings, side, there, (f"{name} has: {', '.join(sorted(there))}",))
+    if available:
+        yield from _faults(settings, side, available, (f"{name} has: {', '.join(sorted(available))}",))
 
 
-def _faults(settings: Settings, side: str, there: set[str], notes: tuple[str, ...]) -> Iterator[BadConfig]:
+def _faults(
+    settings: Settings, side: str, available: set[str], notes: tuple[str, ...]
+) -> Iterator[BadConfig]:
     data = {"train": "the training data", "eval": "the evaluation data"}[side]
-    wanted = forms(settings, side)
-    if len(wanted) > 1:
-        said = ", ".join(" and ".join(fields) for _, fields in wanted)
+    candidates = forms(settings, side)
+    if len(candidates) > 1:
+        listing = ", ".join(" and ".join(fields) for _, fields in candidates)
         key = f"{side}_source_field"
-        yield BadConfig("data-field", f"{data} has none of: {said}", f'{key} = "…"', notes=notes)
+        yield BadConfig("data-field", f"{data} has none of: {listing}", f'{key} = "…"', notes=notes)
         return
-    (kind, fields), ends = wanted[0], ("source", "target")
+    (kind, fields), ends = candidates[0], ("source", "target")
     keys = [key_of(settings, side, end) for end in ends] if kind == "pairs" else ["text_field"]
     for key, field in zip(keys, fields, strict=True):
-        if field not in there:
-            hint = f'{key} = "{_nearest(field, there)}"'
+        if field not in available:
+            hint = f'{key} = "{_nearest(field, available)}"'
             yield BadConfig("data-field", f"{data} has no field {field}", hint, where=key, notes=notes)
 
 
-def _nearest(field: str, there: Iterable[str]) -> str:
+def _nearest(field: str, available: Iterable[str]) -> str:
     import difflib
 
-    near = difflib.get_close_matches(field, sorted(there), 1, 0.5)
+    near = difflib.get_close_matches(field, sorted(available), 1, 0.5)
     return near[0] if near else "…"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line of this module: 78 where a field is missing, with a sentence for each."""
     (path,) = sys.argv[1:] if argv is None else argv
-    found: list[BadConfig] = []
+    faults: list[BadConfig] = []
     try:
         settings = arguments.read(["--config", path])
         for side in ("train", "eval") if settings.eval_dataset else ("train",):
-            found += missing(settings, side)
+            faults += missing(settings, side)
     except BadConfig as error:
-        found.append(error)
-    for fault in found:
-        print(fault.said, file=sys.stderr)
-    return EXIT_CONFIG if found else 0
+        faults.append(error)
+    for fault in faults:
+        print(fault.text, file=sys.stderr)
+    return EXIT_CONFIG if faults else 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hpctrain_trl.environment import accelerator
 from hpctrain_trl.errors import BadConfig
 from hpctrain_trl.settings import Settings
 
@@ -18,7 +19,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Choices:
-    """What the settings left open."""
+    """The choices that the settings leave to the machine."""
 
     dtype: str
     attention: str
@@ -30,9 +31,7 @@ class Choices:
 
 def choose(settings: Settings, say: Say) -> Choices:
     """Decide type, attention, packing and compilation, and print why."""
-    import torch
-
-    gpu = torch.cuda.is_available()
+    gpu = accelerator() is not None
     flash = gpu and importlib.util.find_spec("flash_attn") is not None
     dtype = _dtype(settings, gpu, say)
     attention = settings.attention
@@ -61,15 +60,13 @@ def choose(settings: Settings, say: Say) -> Choices:
 
 def _compiles(settings: Settings, say: Say) -> bool:
     """torch.compile needs a compiler on the node: Triton's on a GPU, C++ on a processor."""
-    import torch
-
     if not settings.compile:
         say("chosen: compile off: nothing asked for it, and it takes minutes before the first step")
         return False
-    found = importlib.util.find_spec("triton") if torch.cuda.is_available() else shutil.which("c++")
-    why = "asked for, and a compiler is here" if found else "no compiler on this node"
-    say(f"chosen: compile {'on' if found else 'off'}: {why}")
-    return found is not None
+    compiler = importlib.util.find_spec("triton") if accelerator() else shutil.which("c++")
+    why = "asked for, and a compiler is here" if compiler else "no compiler on this node"
+    say(f"chosen: compile {'on' if compiler else 'off'}: {why}")
+    return compiler is not None
 
 
 def _dtype(settings: Settings, gpu: bool, say: Say) -> str:
@@ -92,14 +89,14 @@ def tokenizer(settings: Settings) -> Any:
 
     where = settings.tokenizer or settings.model
     try:
-        found = AutoTokenizer.from_pretrained(where)
+        loaded = AutoTokenizer.from_pretrained(where)
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise BadConfig("tokenizer", f"no tokenizer in {where}: {_first_line(error)}") from error
-    if found.pad_token is None:
-        if found.eos_token is None:
+    if loaded.pad_token is None:
+        if loaded.eos_token is None:
             raise BadConfig("pad-token", f"the tokenizer in {where} has no pad and no end token")
-        found.pad_token = found.eos_token
-    return found
+        loaded.pad_token = loaded.eos_token
+    return loaded
 
 
 def load(settings: Settings, choices: Choices, tokenizer: Any) -> Any:
@@ -119,8 +116,8 @@ def load(settings: Settings, choices: Choices, tokenizer: Any) -> Any:
     _agrees(model.config, settings.config)
     rows = model.get_input_embeddings().weight.shape[0]
     if 0 < rows < len(tokenizer):
-        said = f"the tokenizer has {len(tokenizer)} tokens, the model only {rows}"
-        raise BadConfig("vocabulary", said)
+        message = f"the tokenizer has {len(tokenizer)} tokens, the model only {rows}"
+        raise BadConfig("vocabulary", message)
     for config in (model.config, model.generation_config) if settings.from_scratch else ():
         for token in ("pad_token_id", "eos_token_id", "bos_token_id"):
             setattr(config, token, getattr(tokenizer, token))
@@ -146,8 +143,8 @@ def adapters(settings: Settings) -> Any:
 
 def shape_of(model: Any) -> dict[str, Any]:
     """The model's configuration as plain data."""
-    found: dict[str, Any] = model.config.to_dict()
-    return found
+    shape: dict[str, Any] = model.config.to_dict()
+    return shape
 
 
 def _config(settings: Settings) -> Any:
@@ -163,22 +160,22 @@ def _config(settings: Settings) -> Any:
     return AutoConfig.for_model(kind, **values)
 
 
-def _agrees(real: Any, said: Mapping[str, Any]) -> None:
+def _agrees(real: Any, stated: Mapping[str, Any]) -> None:
     """Refuse a model that is not of the shape the settings state: the plan's numbers would be wrong."""
-    for name, value in said.items():
-        found = getattr(real, name, None)
-        if isinstance(value, (int, str)) and found != value:
-            raise BadConfig("shape", f"config.{name} is {value!r}, the model has {found!r}")
+    for name, value in stated.items():
+        actual = getattr(real, name, None)
+        if isinstance(value, (int, str)) and actual != value:
+            raise BadConfig("shape", f"config.{name} is {value!r}, the model has {actual!r}")
 
 
 def saved_config(folder: Path) -> dict[str, Any]:
     """The config.json or adapter_config.json of a saved folder; empty where there is none."""
-    found: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     for name in ("config.json", "adapter_config.json"):
         path = folder / name
         if path.is_file():
-            found |= json.loads(path.read_text(encoding="utf-8"))
-    return found
+            config |= json.loads(path.read_text(encoding="utf-8"))
+    return config
 
 
 def _first_line(error: BaseException) -> str:

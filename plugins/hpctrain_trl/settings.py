@@ -137,31 +137,31 @@ Fault = tuple[str, str]
 
 @cache
 def types() -> Mapping[str, Any]:
-    """The type of each field."""
+    """The type of each field of the settings, by name."""
     return get_type_hints(Settings)
 
 
 def out_of_bounds(settings: Settings) -> list[Fault]:
     """Every value that its own field does not allow."""
-    found = []
+    faults = []
     for name, kind in types().items():
         value, facts = getattr(settings, name), FIELDS[name].metadata
         if get_origin(kind) is Literal and value not in get_args(kind):
-            said = ", ".join(repr(choice) for choice in get_args(kind))
-            found.append((name, f"{name} is {value!r}, but only {said} exist"))
+            choices = ", ".join(repr(choice) for choice in get_args(kind))
+            faults.append((name, f"{name} is {value!r}, but only {choices} exist"))
         elif isinstance(value, float) and not math.isfinite(value):
-            found.append((name, f"{name} is {value}, but a finite number is needed"))
+            faults.append((name, f"{name} is {value}, but a finite number is needed"))
         elif "least" in facts and value < facts["least"]:
-            found.append((name, f"{name} is {value}, but at least {facts['least']} is needed"))
+            faults.append((name, f"{name} is {value}, but at least {facts['least']} is needed"))
         elif "most" in facts and value > facts["most"]:
-            found.append((name, f"{name} is {value}, but at most {facts['most']} is possible"))
-    return found
+            faults.append((name, f"{name} is {value}, but at most {facts['most']} is possible"))
+    return faults
 
 
 def libraries(settings: Any) -> list[str]:
     """What must be installed for these settings; trl brings torch, transformers and datasets with it."""
     trackers = {settings.report_to, "wandb" if settings.wandb_project else ""}
-    wanted = {
+    conditions = {
         "trl": True,
         "peft": settings.method == "lora",
         "deepspeed": bool(settings.zero_stage or getattr(settings, "deepspeed", "")),
@@ -169,28 +169,28 @@ def libraries(settings: Any) -> list[str]:
         "tensorboard": "tensorboard" in trackers,
         "sacrebleu": settings.generate_eval == "sacrebleu",
     }
-    return [name for name, needed in wanted.items() if needed]
+    return [name for name, needed in conditions.items() if needed]
 
 
 def together(settings: Any) -> list[Fault]:
     """Every setting that contradicts another; also of the plan's options, which have the same names."""
-    found = []
+    faults = []
     if settings.max_steps and settings.num_train_epochs:
-        found.append(("max_steps", "max_steps and num_train_epochs are both set; keep one"))
+        faults.append(("max_steps", "max_steps and num_train_epochs are both set; keep one"))
     if settings.warmup_steps and settings.warmup_ratio:
-        found.append(("warmup_steps", "warmup_steps and warmup_ratio are both set; keep one"))
+        faults.append(("warmup_steps", "warmup_steps and warmup_ratio are both set; keep one"))
     if settings.max_steps and settings.warmup_steps >= settings.max_steps:
-        said = f"warmup_steps is {settings.warmup_steps}, not below max_steps {settings.max_steps}"
-        found.append(("warmup_steps", f"{said}: the learning rate never reaches its peak"))
+        message = f"warmup_steps is {settings.warmup_steps}, not below max_steps {settings.max_steps}"
+        faults.append(("warmup_steps", f"{message}: the learning rate never reaches its peak"))
     for side in ("train", "eval"):
         source, target = (getattr(settings, f"{side}_{end}_field") for end in ("source", "target"))
         if bool(source) != bool(target):
             missing = f"{side}_{'target' if source else 'source'}_field"
-            found.append((missing, f"{missing} is missing: parallel data needs both fields"))
+            faults.append((missing, f"{missing} is missing: parallel data needs both fields"))
     if settings.generate_eval and not settings.eval_dataset:
-        found.append(("eval_dataset", "generate_eval needs eval_dataset: there is nothing to answer"))
+        faults.append(("eval_dataset", "generate_eval needs eval_dataset: there is nothing to answer"))
     if settings.fsdp and settings.zero_stage:
-        found.append(("fsdp", "fsdp and zero_stage both share the model among ranks; keep one"))
+        faults.append(("fsdp", "fsdp and zero_stage both share the model among ranks; keep one"))
     if settings.method == "lora" and settings.from_scratch:
-        found.append(("from_scratch", "LoRA adapts trained weights; from_scratch has none"))
-    return found
+        faults.append(("from_scratch", "LoRA adapts trained weights; from_scratch has none"))
+    return faults

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return run(arguments.read(sys.argv[1:] if argv is None else argv))
     except BadConfig as error:
-        print(error.said, file=sys.stderr)
+        print(error.text, file=sys.stderr)
         return EXIT_CONFIG
     except Diverged as error:
         print(f"error[diverged]: {error}", file=sys.stderr)
@@ -56,14 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(settings: Settings) -> int:
-    """Prepare, train, evaluate and save."""
+    """Train as the settings say: prepare, train, evaluate and save."""
     stop = Stop().listen()
     ranks = environment.ranks()
     environment.check_installed(settings)
     environment.one_visible_gpu()
-    here = Path(settings.run_dir or os.environ.get("HPC_RUN") or ".")
-    report = Report(here / "run.json", ranks.first)
-    job = Job(settings, ranks, here, report)
+    run_folder = Path(settings.run_dir or os.environ.get("HPC_RUN") or ".")
+    report = Report(run_folder / "run.json", ranks.first)
+    job = environment.until_the_end(Job(settings, ranks, run_folder, report))
     job.prepare(stop)
     code = job.train()
     report.add(end={"code": code, "step": job.trainer.state.global_step, "signal": stop.name})
@@ -74,12 +74,14 @@ def run(settings: Settings) -> int:
 class Job:
     """The parts of one run, made in the order in which they need each other."""
 
-    def __init__(self, settings: Settings, ranks: Ranks, here: Path, report: Report) -> None:
+    def __init__(self, settings: Settings, ranks: Ranks, run_folder: Path, report: Report) -> None:
         self.settings = settings
         self.ranks = ranks
-        self.here = here
+        self.run_folder = run_folder
         self.report = report
-        self.output = Path(settings.output_dir or os.environ.get("HPC_CHECKPOINTS") or here / "checkpoints")
+        self.output = Path(
+            settings.output_dir or os.environ.get("HPC_CHECKPOINTS") or run_folder / "checkpoints"
+        )
 
     def prepare(self, stop: Stop) -> None:
         """Everything up to the first step; what can be wrong is found here."""
@@ -128,7 +130,9 @@ class Job:
             processing_class=self.tokenizer,
             peft_config=model.adapters(self.settings),
             callbacks=[
-                callbacks.Metrics(self.here / "metrics.jsonl", self.ranks, self.flops, peak, self.hardware),
+                callbacks.Metrics(
+                    self.run_folder / "metrics.jsonl", self.ranks, self.flops, peak, self.hardware
+                ),
                 callbacks.Alarm(),
                 self.saving,
                 self.manifests,
@@ -140,13 +144,13 @@ class Job:
     def _check_warmup(self, plan: Any) -> None:
         """Where passes over the data decide, only now is it known how many steps there are."""
         rows = len(self.trainer.train_dataset)
-        each = plan.per_device_train_batch_size * plan.gradient_accumulation_steps * self.ranks.world
-        steps = plan.max_steps if plan.max_steps > 0 else -(-rows // each) * plan.num_train_epochs
+        batch_rows = plan.per_device_train_batch_size * plan.gradient_accumulation_steps * self.ranks.world
+        steps = plan.max_steps if plan.max_steps > 0 else -(-rows // batch_rows) * plan.num_train_epochs
         warmup = self.settings.warmup_steps
         if warmup >= steps:
-            said = f"warmup_steps is {warmup}, and {rows} rows make {steps:.0f} steps"
+            message = f"warmup_steps is {warmup}, and {rows} rows make {steps:.0f} steps"
             raise BadConfig(
-                "warmup", f"{said}: the learning rate never reaches its peak", "warmup_ratio = 0.03"
+                "warmup", f"{message}: the learning rate never reaches its peak", "warmup_ratio = 0.03"
             )
 
     def _describe(self, shape: dict[str, Any]) -> None:
@@ -180,7 +184,7 @@ class Job:
     def _save(self) -> None:
         from hpctrain_trl import compat
 
-        folder = self.here / "model"
+        folder = self.run_folder / "model"
         self.trainer.save_model(str(folder))
         if self.ranks.first:
             self.tokenizer.save_pretrained(folder)
@@ -192,16 +196,14 @@ class Job:
         from hpctrain_trl import evaluate
 
         network = self.trainer.accelerator.unwrap_model(self.trainer.model)
-        found = evaluate.measure(network, self.tokenizer, self.held_out, self.settings, self.ranks)
-        self.report.add(answers={**self.report.values.get("answers", {}), when: found})
-        self.ranks.say(f"answers {when} training: {found['exact']:.1%} of {found['of']} rows exact")
+        scores = evaluate.measure(network, self.tokenizer, self.held_out, self.settings, self.ranks)
+        self.report.add(answers={**self.report.values.get("answers", {}), when: scores})
+        self.ranks.say(f"answers {when} training: {scores['exact']:.1%} of {scores['of']} rows exact")
 
 
 def _plan(settings: Settings, choices: Any, output: Path, only_answers: bool) -> dict[str, Any]:
     """The settings in the words of `SFTConfig`, newer spelling."""
-    import torch
-
-    gpu = torch.cuda.is_available()
+    gpus = environment.accelerator()
     held_out = bool(settings.eval_dataset)
     return {
         "output_dir": str(output),
@@ -226,9 +228,9 @@ def _plan(settings: Settings, choices: Any, output: Path, only_answers: bool) ->
         "activation_checkpointing": choices.recompute and not settings.fsdp,
         "torch_compile": choices.compile,
         **_sharing(settings, choices),
-        "bf16": gpu and torch.cuda.is_bf16_supported(),
-        "use_cpu": not gpu,
-        "dataloader_pin_memory": gpu,
+        "bf16": gpus is not None and gpus.is_bf16_supported(),
+        "use_cpu": gpus is None,
+        "dataloader_pin_memory": gpus is not None,
         "ddp_find_unused_parameters": False,
         "deepspeed": settings.deepspeed or _zero(settings.zero_stage),
         "logging_steps": settings.logging_steps,
@@ -282,5 +284,5 @@ def _port_taken(error: BaseException) -> bool:
 
 def _out_of_memory(error: BaseException) -> bool:
     """CUDA and ROCm say the first, the processor's allocator the second."""
-    said = ("out of memory", "can't allocate memory")
-    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in said)
+    phrases = ("out of memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in phrases)

@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "hpc_frontier/hpc_frontier/examples/lora-2x8.toml"
 @pytest.fixture(scope="session")
 def installed(make: Callable[..., Environment]) -> Environment:
     """Every distribution of ours, installed from wheels."""
-    return make(OWN, "hpctrain[all]")
+    return make(OWN, "hpctrain[clusters]")
 
 
 @pytest.fixture(scope="session")

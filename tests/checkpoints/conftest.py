@@ -17,7 +17,7 @@ import pytest
 
 from hpctrain.cli import app
 from hpctrain.hooks import scan
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.reading.toml import loads
 from tests.conftest import needs
 from tests.patience import PATIENCE
 

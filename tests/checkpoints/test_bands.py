@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints import bands as b
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
 from hpctrain_plugins.checkpoints.tensors import Tensor, concat, whole
 

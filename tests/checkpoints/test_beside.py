@@ -46,7 +46,7 @@ def test_what_cannot_be_found_again_is_said(convert: Call, tmp_path: Path) -> No
     (tmp_path / "there/tokenizer/tokenizer.json").unlink()
     code, _, err = convert("there", "-o", "back")
     assert code == 0
-    assert "no tokenizer lies with the checkpoint; --tokenizer FOLDER" in err
+    assert "the checkpoint has no tokenizer; --tokenizer FOLDER" in err
     assert "GPT-NeoX notes no eos_token_id and bos_token_id" in err
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from hpctrain.errors import IntegrityError
+from hpctrain_plugins.checkpoints.bands import Checksum
 from hpctrain_plugins.checkpoints.copying.columns import groups
 from hpctrain_plugins.checkpoints.copying.engine import Copy, run
-from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Checksum, Ledger
+from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Ledger
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import Tensor, whole
 

@@ -44,7 +44,8 @@ def test_it_says_what_it_did_and_where_it_is_written_down(convert: Call, tmp_pat
     (head,) = [line for line in lines if line.startswith("neox (tp 2) -> hf   35,936 parameters, bf16, ")]
     assert "peak memory" in head
     assert [line for line in lines if line.startswith("wrote 40 tensors: 40 exact")]
-    assert "verified: every source tensor used once or named; round trip exact" in lines
+    proof = "every source tensor used once or named; round trip exact; shapes as the configuration says"
+    assert f"verified: {proof}" in lines
     assert "back/conversion.json   each decision and checksum" in lines
     assert [line for line in lines if line.startswith("convert: ") and " kB" in line]
     said = json.loads((tmp_path / "back/conversion.json").read_text())
@@ -122,12 +123,12 @@ def test_without_numpy_it_names_the_extra(
     for name in [n for n in sys.modules if n.startswith("hpctrain_plugins.checkpoints.")]:
         if name.rpartition(".")[2].partition("_")[0] not in ("command", "options", "newest"):
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "hpctrain_plugins.checkpoints.cli.shown", raising=False)
+    monkeypatch.delitem(sys.modules, "hpctrain_plugins.checkpoints.cli.output", raising=False)
     monkeypatch.setitem(sys.modules, "numpy", None)
     make(tmp_path / "model", GPT_NEOX)
     code, _, err = convert("model", "-o", "x")
     assert (code, "error[no-package]" in err) == (2, True)
-    assert "pip install 'hpctrain-plugins[convert]'" in err
+    assert "pip install 'hpctrain[convert]'" in err
 
 
 def a_run(root: Path) -> Path:
@@ -166,7 +167,7 @@ def test_a_run_is_its_newest_checkpoint_that_is_whole(convert: Call, tmp_path: P
     saved(checkpoints, 20, whole=False)
     code, out, err = convert("runs/r/1-aaaaaaaa")
     assert (code, out.strip()) == (0, str(checkpoints / "hf/checkpoint-10")), err
-    assert "checkpoint-15 is passed over" in err
+    assert "checkpoint-15 is skipped" in err
     assert weights(checkpoints / "hf/checkpoint-10") == weights(good)
 
 

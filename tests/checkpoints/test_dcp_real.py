@@ -44,7 +44,7 @@ def _lost_rank(folder: Path) -> str:
 def _cut(folder: Path) -> str:
     file = folder / "__2_0.distcp"
     file.write_bytes(file.read_bytes()[:-900])
-    return "__2_0.distcp at .* is no complete torch file"
+    return "__2_0.distcp at .* is not a complete torch file"
 
 
 def _flip(folder: Path) -> str:

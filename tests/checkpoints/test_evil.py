@@ -18,6 +18,7 @@ from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.copying.engine import Copy, run
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.formats import hf
+from hpctrain_plugins.checkpoints.formats.zero_files import stage_number
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import read_safetensors
 from tests.checkpoints.models import LLAMA, make
@@ -41,7 +42,7 @@ BOMBS: dict[str, Bomb] = {
     "obj": ("posix.system", b"(" + SYSTEM + COMMAND + b"o"),
     "eval": ("builtins.eval", b"cbuiltins\neval\n(" + text("open('RAN', 'w').close()") + b"tR"),
     "getattr": (
-        "builtins.getattr",
+        "posix.system",
         b"cbuiltins\ngetattr\n(" + SYSTEM + text("__call__") + b"tR" + CALL[len(SYSTEM) :],
     ),
     "state": ("posix.system", b"ccollections\nOrderedDict\n)R}" + text("k") + CALL + b"sb"),
@@ -129,7 +130,7 @@ def test_no_bomb_goes_off_in_any_file(here: Path, where: object) -> None:
 def test_a_bare_pickle_is_no_torch_file(here: Path, name: str) -> None:
     source, file = one_file(here) if name.startswith("pytorch") else an_adapter(here)
     file.write_bytes(b"\x80\x02" + BOMBS["global"][1] + b".")
-    with pytest.raises(HpctrainError, match=rf"{name} is no complete torch file") as caught:
+    with pytest.raises(HpctrainError, match=rf"{name} is not a complete torch file") as caught:
         convert(source, "hf", here / "out", ConvertOptions())
     assert (caught.value.exit_code, (here / "RAN").exists()) == (7, False)
 
@@ -142,3 +143,19 @@ def test_a_file_cannot_change_how_the_next_one_is_read(here: Path) -> None:
     source, _ = one_file(here)
     convert(source, "hf", here / "out", ConvertOptions())
     assert {dtype for dtype, _ in read_safetensors(here / "out").values()} == {"BF16"}
+
+
+@pytest.mark.parametrize("module", [b"builtins", b"__builtin__"])
+def test_a_member_of_an_enumeration_is_read_as_python_3_11_0_writes_it(module: bytes) -> None:
+    enumeration = b"cdeepspeed.runtime.zero.config\nZeroStageEnum\n"
+    by_name = load(b"c" + module + b"\ngetattr\n(" + enumeration + text("weights") + b"tR.", "a file")
+    by_number = load(enumeration + b"(I3\ntR.", "a file")
+    assert [type(by_name).__name__, type(by_number).__name__] == ["ZeroStageEnum"] * 2
+    assert [stage_number(by_name), stage_number(by_number)] == [3, 3]
+
+
+@pytest.mark.parametrize("owner", [b"ccollections\nOrderedDict\n", b"ctorch\nfloat32\n", b"N"])
+def test_no_attribute_of_anything_else_is_read(owner: bytes) -> None:
+    with pytest.raises(HpctrainError) as caught:
+        load(b"cbuiltins\ngetattr\n(" + owner + text("__class__") + b"tR.", "a file")
+    assert (caught.value.exit_code, caught.value.problems[0].code) == (7, "checkpoint-damaged")

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from hpctrain.errors import fatal
-from hpctrain.hooks.scan import installed
 from hpctrain.model.step import Step
 from hpctrain.model.train import Layout
 from hpctrain.model.words import Cmd, Join, Var, Word
@@ -32,7 +31,7 @@ from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST
 from tests.checkpoints.conftest import TorchRun, read_safetensors
 from tests.checkpoints.models import GPT_NEOX, make
 from tests.clusters import HOMES, ROOT, read
-from tests.hooks.dists import distribution
+from tests.clusters.workspace import installed_workspace
 from tests.trainers.plans import BINDING
 
 CLUSTERS = ("local", *sorted(HOMES))
@@ -44,15 +43,8 @@ NEWEST = Join(Var("HPC_CHECKPOINTS"), "/newest")
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[None]:
     """The members of the workspace as if their wheels were installed."""
-    with pytest.MonkeyPatch.context() as patch:
-        for file in (ROOT / "plugins/pyproject.toml", *ROOT.glob("hpc_*/pyproject.toml")):
-            project = read(file)["project"]
-            distribution(tmp_path / "site", project["name"], project["version"], project["entry-points"], {})
-            patch.syspath_prepend(str(file.parent))
-        patch.syspath_prepend(str(tmp_path / "site"))
-        installed.cache_clear()
+    with installed_workspace(tmp_path / "site"):
         yield
-    installed.cache_clear()
 
 
 def session(tmp_path: Path, cluster: str, *sets: str) -> Session:
@@ -120,9 +112,9 @@ def carried_out(step: Step, folder: Path, python: str) -> subprocess.CompletedPr
     """The step's own command, the zip first on the path, as task.sh runs it."""
     (command,) = step.commands
     assert isinstance(command, Cmd)
-    here = {"HPC_CHECKPOINTS": str(folder / "ck"), "HPC_RUN": str(folder)}
+    here = {"HPC_CHECKPOINTS": str(folder / "ck"), "HPC_RUN": str(folder), "HPC_STEP": step.name}
     words = [_bound(word, here) for word in command.argv]
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder / "job.zip")}
+    env = {**here, "PATH": os.environ["PATH"], "PYTHONPATH": str(folder / "job.zip")}
     return subprocess.run(
         [python, *words[1:]], env=env, capture_output=True, text=True, cwd=folder, timeout=60
     )
@@ -179,7 +171,7 @@ def test_without_numpy_the_job_says_what_to_add(exported: Step, tmp_path: Path, 
         link.unlink()
     done = carried_out(exported, tmp_path, bare)
     assert done.returncode == 2
-    assert "the environment has no numpy" in done.stderr
+    assert "error[no-package]: a conversion needs the package numpy" in done.stderr
     assert 'packages = ["numpy"]' in done.stderr
 
 

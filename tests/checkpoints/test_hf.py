@@ -173,7 +173,7 @@ def _overlapping(source: Path) -> str:
 
 def _nothing(source: Path) -> str:
     (source / "model.safetensors").unlink()
-    return "is no checkpoint of a known format"
+    return "is not a checkpoint of a known format"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.formats import hf as hf_format
-from hpctrain_plugins.checkpoints.formats import nanotron, nanotron_write
+from hpctrain_plugins.checkpoints.formats import nanotron
+from hpctrain_plugins.checkpoints.formats.nanotron import write as nanotron_write
 from hpctrain_plugins.checkpoints.logits import hf
 from hpctrain_plugins.checkpoints.logits.weights import Weights
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report

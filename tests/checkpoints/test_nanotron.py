@@ -156,3 +156,13 @@ def test_damage_is_named_and_leaves_nothing(trained: Path, tmp_path: Path, harm:
         convert(trained, "hf", tmp_path / "out", ConvertOptions())
     assert caught.value.exit_code in (2, 7)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", ["nanotron", "neox"])
+@pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters"])
+def test_scaled_rotary_embeddings_are_refused_by_trainers_without_them(
+    tmp_path: Path, key: str, target: str
+) -> None:
+    make(tmp_path / "model", {**LLAMA, key: {"rope_type": "llama3", "factor": 8.0}})
+    with pytest.raises(HpctrainError, match="cannot scale rotary embeddings"):
+        convert(tmp_path / "model", target, tmp_path / "out", ConvertOptions())

@@ -102,7 +102,7 @@ def test_only_the_adapted_weight_changes(tmp_path: Path) -> None:
             "init_lora_weights pissa_niter_4 changed the base too",
         ),
         ({"r": 8}, "at rank 8"),
-        ({"base_model_name_or_path": "org/model"}, "base model 'org/model' is no folder"),
+        ({"base_model_name_or_path": "org/model"}, "base model 'org/model' is not a folder"),
     ],
 )
 def test_what_cannot_be_merged_is_refused_by_name(

@@ -151,7 +151,7 @@ def test_a_cut_file_is_refused(tmp_path: Path, value: dict[str, Any], keep: floa
     path = write(tmp_path, value)
     raw = path.read_bytes()
     path.write_bytes(raw[: int(len(raw) * keep)])
-    with pytest.raises(IntegrityError, match=r"made.pt is no complete torch file"):
+    with pytest.raises(IntegrityError, match=r"made.pt is not a complete torch file"):
         open_archive(path)
 
 

@@ -127,7 +127,7 @@ def test_an_adapter_without_its_base_asks_for_it(made: Path, tmp_path: Path) -> 
     shutil.copytree(made / "lora-only 2/ckpt", tmp_path / "ckpt")
     file = tmp_path / "ckpt/adapter_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "base_model_name_or_path": "gone"}))
-    with pytest.raises(ConfigError, match="base model 'gone' is no folder") as caught:
+    with pytest.raises(ConfigError, match="base model 'gone' is not a folder") as caught:
         convert(tmp_path / "ckpt", "hf", tmp_path / "out", ConvertOptions())
     assert caught.value.problems[0].hint == "--base DIR"
     options = ConvertOptions(base=made / "lora-only 2/base")

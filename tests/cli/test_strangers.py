@@ -54,8 +54,8 @@ def test_a_run_file_found_above_is_named_once(here: Product) -> None:
 def test_what_is_fatal_is_shown_once(here: Product) -> None:
     here.write(small("true").replace("argv", "metrics = '('\nargv"))
     done = here("plan", "run.toml", code=2)
-    assert "metrics is no regular expression" not in done.stdout
-    assert done.stderr.count("metrics is no regular expression") == 1
+    assert "metrics is not a regular expression" not in done.stdout
+    assert done.stderr.count("metrics is not a regular expression") == 1
     done = here("plan", "run.toml", "--json", code=2)
     assert json.loads(done.stdout)["schema"] == "hpctrain/plan/1"
 

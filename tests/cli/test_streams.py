@@ -211,7 +211,7 @@ def test_a_signal_ends_the_children_and_is_recorded(here: Product, number: int, 
     os.kill(process.pid, number)
     _, said = process.communicate(timeout=20)
     assert process.returncode == code, said
-    assert "interrupted; what is made is kept, to go on: hpctrain continue small/1\n" in said
+    assert "interrupted; finished work is kept. To resume: hpctrain continue small/1\n" in said
     assert "Traceback" not in said
     child = Path("/proc", children[0].read_text().strip())
     wait_for("the child's end", lambda: not child.exists(), 5)

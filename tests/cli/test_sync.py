@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hpctrain.cli.commands.sync import command
 from hpctrain.cli.flags import Flags
 from hpctrain.cli.out import Out
-from hpctrain.cli.sync import command
 from hpctrain.errors import ConfigError, StepFailed
 from hpctrain.run.directory import RunDirectory
 

@@ -24,9 +24,6 @@ class TestIsambard(ClusterConformance):
 
 class TestLeonardo(ClusterConformance):
     cluster, golden, goldens = "leonardo", GOLDEN, ("lora-4gpu",)
-    without: ClassVar = {
-        "every_official_source_has_an_address": "CINECA's wiki was read in public copies, as the titles say"
-    }
 
 
 class TestLocal(ClusterConformance):

@@ -15,7 +15,7 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.layer import Module
 from hpctrain.model.step import Need
 from hpctrain.runfile.facts import load_cluster
-from hpctrain.versions import DISTRIBUTION, HOOK_API
+from hpctrain.versions import HOOK_API
 from tests.clusters import EXAMPLES, HOMES, read
 
 ROLES = {
@@ -36,6 +36,8 @@ REFUSALS = {
         "NCCL INFO Using network Socket",
         "NCCL INFO NET/OFI Selected provider is tcp;ofi_rxm, fabric is tcp (found 1 nics)",
         "NCCL WARN NET/OFI No eligible providers were found",
+        "net.cc:626 NCCL WARN Error: network AWS Libfabric not found.",
+        "NET/Plugin: Could not find: ofi libnccl-net-ofi.so. Using internal network plugin.",
     ],
     "infiniband": ["NCCL INFO Using network Socket", "NCCL INFO NET/IB : No device found."],
 }
@@ -186,7 +188,6 @@ def test_the_readme_shows_every_example_as_it_is(path: Path) -> None:
 def test_a_cluster_is_a_distribution(name: str) -> None:
     project = read(HOMES[name].parent / "pyproject.toml")["project"]
     assert project["name"] == f"hpctrain-{name}"
-    assert project["version"] == DISTRIBUTION
     assert project["entry-points"] == {"hpctrain.clusters": {name: f"hpc_{name}"}}
     code = (HOMES[name] / "__init__.py").read_text(encoding="utf-8")
     assert f"HPCTRAIN_API = {HOOK_API}\n" in code

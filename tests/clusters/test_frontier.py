@@ -14,7 +14,7 @@ from hpctrain.errors import Problem
 from hpctrain.model.plan import Plan
 from hpctrain.model.step import Ranks
 from hpctrain.session import Session
-from tests.clusters import HOMES
+from tests.clusters import HOMES, planned
 from tests.conftest import needs
 
 pytestmark = pytest.mark.usefixtures("workspace")
@@ -61,6 +61,33 @@ def test_the_modules_stand_in_the_document_s_order(tmp_path: Path) -> None:
     assert modules(found, "wheels") == stack  # conda is a module, on the login node too
     last = ["unload miniforge3/23.11.0-0", "load rccl-net-plugin"]
     assert modules(found, "train") == [*stack, *last]
+
+
+def test_libraries_of_a_cray_environment_that_is_not_the_default_come_first(tmp_path: Path) -> None:
+    """OLCF's own line, for building and running; not where the modules are the tutorial's."""
+    found = plan("tutorial.toml", tmp_path)
+    for name in ("compile-deepspeed", "train"):
+        step = found.step_named(name)
+        assert step is not None
+        assert [line for line in step.around.job if "cray.sh" in repr(line)]
+    assert step is not None
+    (script,) = [f for f in step.around.files if f.path == "cray.sh"]
+    (tmp_path / "cray.sh").write_text("".join(map(str, script.body)))
+    shell = 'set -euo pipefail; . ./cray.sh; echo "${LD_LIBRARY_PATH:-none}"'
+
+    def said(**env: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", shell], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert said() == "none"
+    assert said(CRAY_LD_LIBRARY_PATH="/cray") == "/cray"
+    assert said(CRAY_LD_LIBRARY_PATH="/cray", LD_LIBRARY_PATH="/rocm") == "/cray:/rocm"
+    site = '[modules]\nsource = "tutorial"\nbuild = ["reset", "rocm/6.1.3"]\nrun = ["reset", "rocm/6.1.3"]\n'
+    own = planned(EXAMPLES / "tutorial.toml", "frontier", "ada", tmp_path, site=site).step_named("train")
+    assert own is not None
+    assert not [line for line in own.around.job if "cray.sh" in repr(line)]
 
 
 def test_one_task_a_gcd_that_calls_it_number_0(tmp_path: Path) -> None:

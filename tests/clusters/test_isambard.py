@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import hpc_isambard
+from hpc_isambard import temporary
 from hpctrain.errors import Problem
-from hpctrain.model.layer import At, EnvVar
+from hpctrain.model.job import JobState, State
+from hpctrain.model.layer import EnvVar, Scope
 from hpctrain.model.plan import Plan
 from hpctrain.model.words import Loc
 from hpctrain.plan.explain import explain
+from hpctrain.run.editor import tunnel_name
+from hpctrain.run.poll import Poll
 from hpctrain.runfile.facts import load_cluster
 from tests.clusters import HOMES, planned
 
@@ -44,7 +50,7 @@ def test_the_environment_s_own_is_preloaded_in_tasks_alone(tmp_path: Path) -> No
     plan = plan_of(tmp_path, path=NEOX)
     for step in ("train", "verify"):
         (own,) = preloads(plan, step)
-        assert own.at is At.TASK
+        assert own.at is Scope.TASK
         assert isinstance(own.value, Loc)
         assert own.value.path.endswith("/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2")
         assert "torch 2.10.0 was built with NCCL 2.27.5" in own.why
@@ -137,10 +143,11 @@ def test_every_job_asks_for_a_gpu(tmp_path: Path) -> None:
 def test_the_log_has_the_document_s_name_and_caches_are_the_node_s(tmp_path: Path) -> None:
     train = plan_of(tmp_path, path=NEOX).step_named("train")
     assert train is not None
-    assert "ln -sfn train.log logs/neox-pretrain-" in " ".join(map(str, shown(train.around.job)))
+    words = " ".join(map(repr, shown(train.around.job))).replace("'", "")
+    assert "ln -sfn train.log logs/neox-pretrain-" in words
     (cache,) = [v for v in train.around.env if v.name == "TRITON_CACHE_DIR"]
-    assert cache.at is At.NODE
-    assert "HPC_JOB" in repr(cache.value)
+    assert cache.at is Scope.NODE
+    assert "USER" in repr(cache.value)
 
 
 def shown(lines: Iterable[object]) -> list[object]:
@@ -163,7 +170,94 @@ def test_a_version_that_the_run_names_goes_before_the_cluster_s(tmp_path: Path) 
         ),
         ("ValueError: invalid literal for int() with base 10: '90a'", "cuda-arch-90a"),
         ("OSError: [Errno 116] Stale file handle", "stale-cache"),
+        ("PermissionError: [Errno 13] Permission denied: '/local/user/1483806040'", "tmpdir-gone"),
+        (
+            "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLTOALL, N=8)",
+            "experts-hang",
+        ),
     ],
 )
 def test_what_users_met_is_explained(line: str, rule: str) -> None:
     assert [r.name for r in hpc_isambard.diagnose_rules() if re.search(r.pattern, line)] == [rule]
+
+
+def test_a_cap_s_refusal_says_who_raises_it_and_where_it_is_written(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "resources.nodes=16")
+    (limit,) = coded(plan, "gpu-limit")
+    assert limit.fatal
+    (way_out,) = coded(plan, "gpu-cap")
+    assert not way_out.fatal
+    assert "https://support.isambard.ac.uk" in way_out.notes[0]
+    assert "/etc/hpctrain/isambard.toml" in way_out.notes[1]
+    site = way_out.hint
+    assert not coded(plan_of(tmp_path, "resources.nodes=16", site=site), "gpu-limit", "gpu-cap")
+
+
+@pytest.mark.parametrize(("nodes", "begin", "asked"), [(255, "", 0), (256, "", 1), (256, "--begin=22:00", 0)])
+def test_large_jobs_begin_outside_business_hours(nodes: int, begin: str, asked: int, tmp_path: Path) -> None:
+    site = '[policy]\nsource = "brics-jobs"\nmax_gpus = 4096\n'
+    words = [f'resources.ask.slurm=["{begin}"]'] if begin else []
+    found = coded(plan_of(tmp_path, f"resources.nodes={nodes}", *words, site=site), "business-hours")
+    assert len(found) == asked
+    assert not [problem for problem in found if problem.fatal]
+    assert not asked or "--begin=" in found[0].hint
+
+
+def test_every_job_has_a_folder_for_temporary_files_and_login_steps_keep_theirs(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, path=NEOX)
+    for step in plan.steps:
+        variables = [v for v in step.around.env if v.name == "TMPDIR"]
+        assert len(variables) == (not step.here)
+        assert all(v.at is Scope.NODE and "/dev/shm/" in repr(v.value) for v in variables)
+        assert not [v for v in step.around.env if "/local/user" in repr(v.value)]
+
+
+def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    train = plan_of(tmp_path).step_named("train")
+    assert train is not None
+    (script,) = [f for f in train.around.files if f.path == temporary.NAME]
+    (tmp_path / script.path).write_text("".join(map(str, script.body)))
+    folder = tmp_path / "mine"
+
+    def made() -> int:
+        argv = ["bash", str(tmp_path / script.path), str(folder)]
+        return subprocess.run(argv, capture_output=True, check=False).returncode
+
+    assert [made(), made()] == [0, 0]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert made() == 1
+
+
+def test_a_user_with_a_dot_is_a_user(tmp_path: Path) -> None:
+    """As the site has them: ab1234.u6gg of the project u6gg, charged to brics.u6gg."""
+    plan = planned(TWO, "isambard", "ab1234.u6gg", tmp_path, 'resources.account="brics.u6gg"')
+    assert not [problem for problem in plan.problems if problem.fatal]
+    assert plan.digest == planned(TWO, "isambard", "ada", tmp_path, 'resources.account="brics.u6gg"').digest
+    assert tunnel_name("regression.of.ab1234.u6gg").replace("-", "").isalnum()
+
+
+def test_the_plugin_is_the_module_s() -> None:
+    assert FACTS.network.modules == (f"brics/aws-ofi-nccl/{FACTS.facts['plugin']['version']}",)
+
+
+def test_whoever_types_what_the_scheduler_is_asked_once_in_60_seconds(tmp_path: Path) -> None:
+    """Ten minutes of two runs that are looked at each second; what a site's file says is the floor."""
+    seconds = [0.0]
+    questions: list[float] = []
+
+    def query(ids: tuple[str, ...], tags: tuple[str, ...]) -> list[JobState]:
+        questions.append(seconds[0])
+        return [JobState(id=ident, state=State.RUNNING) for ident in ids]
+
+    poll = Poll(
+        query=query, cache=tmp_path / "p.json", floor_s=FACTS.policy.poll_seconds, clock=lambda: seconds[0]
+    )
+    for second in range(600):
+        seconds[0] = second
+        poll.ask([str(7 + second % 2)], [])
+    apart = [later - earlier for earlier, later in itertools.pairwise(questions)]
+    assert apart[0] == 1, "the second run's job is new to the first answer"
+    assert set(apart[1:]) == {60}
+    assert len(questions) == 11

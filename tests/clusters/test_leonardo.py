@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import hpc_leonardo
+from hpctrain.defaults import checks
 from hpctrain.errors import fatal
-from hpctrain.model.layer import At, How
-from hpctrain.model.plan import Plan
+from hpctrain.model.job import JobState, State
+from hpctrain.model.layer import How, Scope
+from hpctrain.model.plan import Plan, Survey
 from hpctrain.model.step import Ranks
 from hpctrain.runfile.facts import load_cluster
 from tests.clusters import HOMES, planned
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("workspace")
 
 FACTS = load_cluster(HOMES["leonardo"])
 NEMOTRON = HOMES["leonardo"] / "examples/nemotron-lora.toml"
+SERIAL = ("--partition=lrd_all_serial",)
 CUDA = "/leonardo/prod/opt/compilers/cuda/12.6/none"
 
 
@@ -99,6 +102,40 @@ def test_the_two_texts_about_the_debug_queue_are_both_kept() -> None:
     assert not old.sure
 
 
+def test_two_serial_jobs_fit_into_what_a_user_may_hold_there(home: Path) -> None:
+    place = FACTS.place_named("serial")
+    assert place is not None
+    (memory,) = [word for word in place.ask["slurm"] if word.startswith("--mem=")]
+    assert 2 * int(memory.removeprefix("--mem=").removesuffix("M")) <= 30800
+    plan = planned(NEMOTRON, "leonardo", "ada", home)
+    fetching = sum(step.queue == "serial" for step in plan.steps)
+    assert fetching > 1
+
+    def told(held: int) -> list[str]:
+        queued = [JobState(id=str(n), state=State.QUEUED, queue_options=SERIAL) for n in range(held)]
+        survey = Survey(is_on_cluster=True, jobs=tuple(queued))
+        return [problem.code for problem in checks.check_submit(plan, survey) if problem.fatal]
+
+    assert told(10 - fetching) == []
+    assert told(11 - fetching) == ["jobs-per-user"]
+
+
+def test_every_job_with_a_gpu_asks_for_memory(home: Path) -> None:
+    """The site's default is small; verify imports torch and all that was built."""
+    for step in planned(NEMOTRON, "leonardo", "ada", home).steps:
+        launch = step.step.launch
+        if launch.gpus_per_node and not step.here:
+            assert launch.memory_gb == 120 * launch.gpus_per_node, step.name
+
+
+def test_eurofusions_partition_is_taken_by_name(home: Path) -> None:
+    plan = planned(NEMOTRON, "leonardo", "ada", home, 'resources.queue="fua"')
+    assert fatal(plan.problems) == ()
+    train = plan.step_named("train")
+    assert train is not None
+    assert train.queue == "fua"
+
+
 @pytest.mark.parametrize("torchrun", [True, False])
 def test_with_and_without_torchrun(torchrun: bool, home: Path) -> None:
     plan = planned(NEMOTRON, "leonardo", "ada", home, f"train.automodel.torchrun={str(torchrun).lower()}")
@@ -108,7 +145,7 @@ def test_with_and_without_torchrun(torchrun: bool, home: Path) -> None:
     assert ("torch.distributed.run" in plan.train.argv) is torchrun
     assert step.step.launch.ranks is (Ranks.PER_NODE if torchrun else Ranks.PER_GPU)
     (cores,) = [v for v in step.around.env if v.name == "SRUN_CPUS_PER_TASK"]
-    assert (cores.value, cores.at) == ("32" if torchrun else "8", At.JOB)
+    assert (cores.value, cores.at) == ("32" if torchrun else "8", Scope.JOB)
 
 
 @pytest.mark.parametrize(

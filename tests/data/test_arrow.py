@@ -58,9 +58,9 @@ def test_the_key_is_what_is_read_and_how_it_is_called() -> None:
     ("options", "said"),
     [
         ({}, "from names no asset; those that stand before it: dataset"),
-        ({"from": "data"}, "data is no asset; those that stand before it: dataset"),
+        ({"from": "data"}, "data is not an asset; those that stand before it: dataset"),
         ({"from": "dataset", "split": "train"}, 'no option "split"; there are from, name, subset'),
-        ({"from": "dataset", "name": "../up"}, "cannot begin the name of a file"),
+        ({"from": "dataset", "name": "../up"}, "cannot start a file name"),
         ({"from": "dataset", "subset": 3}, "subset is a text"),
     ],
 )

@@ -109,11 +109,15 @@ def test_the_key_follows_the_assets() -> None:
     [
         ({}, "inputs", "inputs names no asset"),
         ({**OPTIONS, "inputs": "corpus"}, "inputs", "inputs names no asset"),
-        ({**OPTIONS, "inputs": ["corpsu"]}, "inputs", "is no asset; those that stand before it: corpus, tok"),
-        ({**OPTIONS, "tokenizer": "none"}, "tokenizer", "none is no asset"),
+        (
+            {**OPTIONS, "inputs": ["corpsu"]},
+            "inputs",
+            "is not an asset; those that stand before it: corpus, tok",
+        ),
+        ({**OPTIONS, "tokenizer": "none"}, "tokenizer", "none is not an asset"),
         ({**OPTIONS, "compat": "neo"}, "", "invalid choice"),
         ({**OPTIONS, "colour": 1}, "", "unrecognized arguments"),
-        ({**OPTIONS, "workers": 4}, "workers", "workers is the plan's to say"),
+        ({**OPTIONS, "workers": 4}, "workers", "workers is set by the plan"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], where: str, said: str) -> None:

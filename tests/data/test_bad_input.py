@@ -254,4 +254,4 @@ def test_numbers_below_zero(
 ) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}])
     assert run(path, tokenizer, f"{option}=-1") == BAD_CONFIG
-    assert f"argument {option}: -1 is no whole number from 0 on" in capsys.readouterr().err
+    assert f"argument {option}: -1 is not a whole number from 0 up" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 
 from hpctrain_tokens.__main__ import BAD_CONFIG, main
 from hpctrain_tokens.chat import check, locate
-from hpctrain_tokens.chat.template import Template
+from hpctrain_tokens.chat_template import Template
 from hpctrain_tokens.tokenizer import Tokenizer
 from tests.data import reference
 from tests.data.conftest import Make, need

@@ -98,7 +98,7 @@ def test_a_disk_that_is_full(text: Path, tokenizer: Path) -> None:
 
 
 def test_what_is_left_out_is_a_note() -> None:
-    found = problems([Fault("a", "one"), Fault("b", "two", file="x.jsonl.gz", line=7)], more=1234)
+    found = problems([Fault("a", "one"), Fault("b", "two", file="x.jsonl.gz", line=7)], omitted=1234)
     assert [p.notes for p in found] == [(), ("and 1,234 more",)]
     assert found[1].span is not None
     assert found[1].span.text == ""

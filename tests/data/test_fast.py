@@ -10,7 +10,7 @@ import pytest
 
 from hpctrain_tokens import cuts, fast, manifest
 from hpctrain_tokens.options import Options
-from hpctrain_tokens.prepare import Asked, prepare
+from hpctrain_tokens.prepare import Request, prepare
 from hpctrain_tokens.tokenizer import Tokenizer
 from tests.data import reference
 from tests.data.conftest import Make, need
@@ -44,7 +44,7 @@ def both(tmp_path: Path, folder: Path, texts: list[str], **fields: Any) -> dict[
     made = {}
     for engine in ("reference", "fast"):
         options = Options(str(folder), engine=engine, special="keep", **fields)
-        made[engine] = prepare(Asked((str(path),), str(tmp_path / engine), options))
+        made[engine] = prepare(Request((str(path),), str(tmp_path / engine), options))
     assert reference.same(tmp_path / "reference_text_document", tmp_path / "fast_text_document")
     assert made["fast"]["key"] == made["reference"]["key"], "who did the work is no part of what it is"
     return made["fast"]
@@ -121,12 +121,12 @@ def test_another_version_is_not_trusted(folder: Path, monkeypatch: pytest.Monkey
 def test_a_shard_that_disagrees_is_made_again(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    same = fast.Fast._same
+    same = fast.Fast._agrees
 
     def differs(self: fast.Fast, texts: list[str]) -> bool:
         return same(self, texts) and "wrong" not in texts
 
-    monkeypatch.setattr(fast.Fast, "_same", differs)
+    monkeypatch.setattr(fast.Fast, "_agrees", differs)
     made = both(tmp_path, folder, ["good", "wrong", "<|endoftext|>"])
     assert made["not_fast"] == ["a sample disagreed"]
     assert manifest.read(tmp_path / "fast_text_document.manifest.json")["rows"]["ends_inside"] == 1

@@ -90,7 +90,7 @@ def test_a_pair_is_read(tmp_path: Path) -> None:
         (lambda b, i: (b, i[:20]), "shorter than its header"),
         (lambda b, i: (b, i[:-8]), "size it announces"),
         (lambda b, i: (b[:-2], i), "announces 614 bytes"),
-        (lambda b, i: (b, b"X" + i[1:]), "no index of tokens"),
+        (lambda b, i: (b, b"X" + i[1:]), "not a token index"),
         (lambda b, i: (b, i[:-8] + struct.pack("<q", 3)), "do not end"),
     ],
 )

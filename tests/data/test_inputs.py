@@ -13,7 +13,7 @@ import pytest
 from hpctrain_tokens import hub, pieces, sources
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.options import Options
-from hpctrain_tokens.prepare import Asked, prepare
+from hpctrain_tokens.prepare import Request, prepare
 from tests.data import reference
 from tests.data.conftest import need
 
@@ -97,7 +97,7 @@ FORMS = [as_gz, as_zst, as_text, as_parquet, as_stream, as_file, as_folder]
 
 
 def documents(inputs: list[str], out: Path, tokenizer: Path, **asked: str) -> list[list[int]]:
-    prepare(Asked(tuple(inputs), str(out), Options(str(tokenizer)), **asked))  # type: ignore[arg-type]
+    prepare(Request(tuple(inputs), str(out), Options(str(tokenizer)), **asked))  # type: ignore[arg-type]
     return reference.read(Path(f"{out}_text_document"))
 
 
@@ -179,37 +179,37 @@ def test_splits_and_subsets(
     tmp_path: Path, files: dict[str, str], card: str, subset: str, split: str, names: list[str]
 ) -> None:
     folder = snapshot(tmp_path, files, card)
-    assert [s.path.name for s in sources.found([str(folder)], subset, split)] == names
+    assert [s.path.name for s in sources.find([str(folder)], subset, split)] == names
 
 
 def test_a_card_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text("{}\n")
     (tmp_path / "README.md").write_text("---\ndata_files: [\nconfigs: {\n---\n")
     with pytest.raises(DataError, match="the card of the dataset cannot be read"):
-        sources.found([str(tmp_path)])
+        sources.find([str(tmp_path)])
 
 
 @pytest.mark.parametrize("configs", ["5", "[5]", "[{data_files: 5}]", "[{data_files: [5, {path: x}]}]"])
 def test_a_card_that_says_nothing_of_files(tmp_path: Path, configs: str) -> None:
     (tmp_path / "train.jsonl").write_text("{}\n")
     (tmp_path / "README.md").write_text(f"---\nconfigs: {configs}\ndata_files: x\n---\n")
-    assert [source.path.name for source in sources.found([str(tmp_path)])] == ["train.jsonl"]
+    assert [source.path.name for source in sources.find([str(tmp_path)])] == ["train.jsonl"]
 
 
 def test_a_split_behind_a_colon(tmp_path: Path) -> None:
     folder = snapshot(tmp_path, PLAIN)
-    assert [s.path.name for s in sources.found([f"{folder}:test"])] == ["test-00000-of-00001.jsonl"]
+    assert [s.path.name for s in sources.find([f"{folder}:test"])] == ["test-00000-of-00001.jsonl"]
 
 
 def test_a_file_has_no_splits(tmp_path: Path) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}])
     with pytest.raises(DataError, match="is a file and has no splits"):
-        sources.found([f"{path}:train"])
+        sources.find([f"{path}:train"])
 
 
 def test_a_split_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is of validation; there is"):
-        sources.found([str(snapshot(tmp_path, PLAIN))], split="validation")
+        sources.find([str(snapshot(tmp_path, PLAIN))], split="validation")
 
 
 def test_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,15 +221,15 @@ def test_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         patch.setenv("HF_HOME", str(tmp_path))
         patch.setenv("HF_HUB_OFFLINE", "1")
         assert hub.cached("org/name") == top / "snapshots/abc"
-        assert len(sources.found(["org/name"])) == 2
-        assert len(sources.found(["org/name:test"])) == 1
+        assert len(sources.find(["org/name"])) == 2
+        assert len(sources.find(["org/name:test"])) == 1
         with pytest.raises(DataError, match="HF_HUB_OFFLINE"):
-            sources.found(["org/other"])
+            sources.find(["org/other"])
 
 
 def test_what_is_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="neither a file, a folder nor a name"):
-        sources.found([str(tmp_path / "none.jsonl")])
+        sources.find([str(tmp_path / "none.jsonl")])
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000, 10**6])
@@ -239,7 +239,7 @@ def test_pieces_hold_every_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"\n".join(given))
     found = [
-        row.raw for piece in pieces.divide(sources.found([str(path)]), {}) for row in pieces.Reading(piece)
+        row.raw for piece in pieces.divide(sources.find([str(path)]), {}) for row in pieces.Reading(piece)
     ]
     assert [raw.rstrip(b"\n") for raw in found if raw is not None] == given
 

@@ -120,7 +120,7 @@ def test_a_full_disk(tmp_path: Path, tokenizer: Path) -> None:
     failed = subprocess.run(limited, capture_output=True, text=True, timeout=LIMIT)
     assert failed.returncode == 1
     assert failed.stderr.startswith(f"error[data-disk]: {tmp_path}/")
-    assert "help: with room" in failed.stderr
+    assert "help: free some space" in failed.stderr
     assert "Traceback" not in failed.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl"]
     argv = [sys.executable, "-m", "hpctrain_tokens", *words]

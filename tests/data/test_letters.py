@@ -51,7 +51,7 @@ def probe(plan: dict[str, Any]) -> letters.Probe:
 def test_every_character_is_split_alike(plan: dict[str, Any], pattern: str, step: int) -> None:
     """What lets `Probe` pass over characters with these splitters."""
     found = probe({**plan, "pre_tokenizer": split(pattern), "normalizer": {"type": "NFC"}})
-    assert found._known
+    assert found._is_known_splitter
     every = [chr(c) for c in range(0x80, 0x110000) if not 0xD800 <= c < 0xE000]
     known = [c for c in every if unicodedata.category(c) not in ("Cn", "Co") and letters.settled(c)]
     assert len(known) > 130_000
@@ -86,12 +86,12 @@ def test_where_characters_stand_that_others_are_made_of() -> None:
 
 def test_words_that_are_no_bytes_trust_nothing(plan: dict[str, Any]) -> None:
     found = probe({**plan, "pre_tokenizer": {"type": "Metaspace"}})
-    assert found.alike(["\u00e9", "\u4e2d"]) == [False, False]
+    assert found.compare(["\u00e9", "\u4e2d"]) == [False, False]
 
 
 def test_an_unknown_splitter_is_asked_for_each(plan: dict[str, Any]) -> None:
     found = probe({**plan, "pre_tokenizer": split(r"\p{Lu}?\p{Ll}+|\p{N}|\s+|[^\s\p{L}\p{N}]+|\p{L}")})
-    assert not found._known
+    assert not found._is_known_splitter
 
 
 @pytest.mark.parametrize(

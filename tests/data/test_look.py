@@ -66,13 +66,13 @@ def test_show_of_what_is_not_there(
 
 def test_check_of_token_files(prefix: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(prefix), "--model-vocab", "512"]) == 0
-    assert "as its manifest says" in capsys.readouterr().out
+    assert "matches its manifest" in capsys.readouterr().out
     assert main(["check", str(prefix), "--model-vocab", "10"]) == BAD_CONFIG
     assert "the model's vocabulary is 10" in capsys.readouterr().err
     with Path(f"{prefix}.bin").open("r+b") as file:
         file.write(b"\x01\x00")
     assert main(["check", str(prefix)]) == BAD_CONFIG
-    assert "not what its manifest says" in capsys.readouterr().err
+    assert "does not match its manifest" in capsys.readouterr().err
 
 
 def sets(folder: Path, *names: str) -> list[str]:
@@ -114,8 +114,8 @@ def test_nanotrons_set_is_shown_and_checked(
         (".index", b"\xff" * 8, "the index 18446744073709551615"),
         (".index", struct.pack("<2Q", 13, 12), "announces 12 tokens"),
         (".index", b"123", "cut off"),
-        (".metadata", b"gpt2|3\n1\n1 T", "no metadata"),
-        (".metadata", b"", "no metadata"),
+        (".metadata", b"gpt2|3\n1\n1 T", "not nanotron's metadata"),
+        (".metadata", b"", "not nanotron's metadata"),
         (".metadata", None, "with its .index and .metadata"),
     ],
 )

@@ -100,7 +100,7 @@ def test_on_the_command_line(tmp_path: Path, tokenizer: Path) -> None:
 
 def test_files_are_not_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path, or a name of the hub, asks nobody."""
-    monkeypatch.setattr(named, "_here", lambda out: pytest.fail("asked"))
+    monkeypatch.setattr(named, "_detected_tokenizers", lambda out: pytest.fail("asked"))
     words = ("--output-prefix", str(tmp_path / "x"), "--tokenizer", str(tmp_path / "none"))
     done = data(tmp_path / "s.toml", "prepare", str(reference.jsonl(tmp_path / "a.jsonl", [])), *words)
     assert isinstance(done.exception, ConfigError)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain_tokens.options import Options
-from hpctrain_tokens.prepare import Asked, prepare
+from hpctrain_tokens.prepare import Request, prepare
 from tests.data import reference
 from tests.data.conftest import need
 
@@ -81,7 +81,7 @@ def test_the_bytes_of_the_trainers_own_scripts(tmp_path: Path, case: str, engine
     path = reference.jsonl(tmp_path / "rows.jsonl", [{"text": row} for row in ROWS])
     folder = tokenizer(tmp_path / "tok", "<|endoftext|>" if begin else "")
     options = Options(str(folder), compat=compat, special="keep", engine=engine)
-    made = prepare(Asked((str(path),), str(tmp_path / "x"), options))
+    made = prepare(Request((str(path),), str(tmp_path / "x"), options))
     assert bool(made["not_fast"]) == (bool(begin) and engine == "fast")
     pair = [(tmp_path / f"x_text_document{end}").read_bytes() for end in (".bin", ".idx")]
     assert tuple(hashlib.sha256(data).hexdigest() for data in pair) == HASHES[case]

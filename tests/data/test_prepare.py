@@ -14,7 +14,7 @@ from hpctrain_tokens import histogram, manifest, pieces, pool
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.merge import Merger
 from hpctrain_tokens.options import Options
-from hpctrain_tokens.prepare import Asked, count, prepare
+from hpctrain_tokens.prepare import Request, count, prepare
 from tests.data import reference
 from tests.data.conftest import Make
 
@@ -40,7 +40,7 @@ def made(path: Path, out: Path, tokenizer: Path, **fields: Any) -> dict[str, Any
     asked = {
         k: fields.pop(k) for k in ("workers", "on_bad", "force", "model_vocabulary", "split") if k in fields
     }
-    return prepare(Asked((str(path),), str(out), Options(str(tokenizer), **fields), **asked))
+    return prepare(Request((str(path),), str(out), Options(str(tokenizer), **fields), **asked))
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -204,7 +204,7 @@ def test_a_result_that_was_damaged_is_not_trusted(tmp_path: Path, tokenizer: Pat
     made(path, tmp_path / "x", tokenizer)
     with (tmp_path / "x_text_document.bin").open("r+b") as file:
         file.write(b"\xff\xff")
-    with pytest.raises(DataError, match=r"x_text_document.bin is not what its manifest says"):
+    with pytest.raises(DataError, match=r"x_text_document.bin does not match its manifest"):
         made(path, tmp_path / "x", tokenizer)
 
 
@@ -217,7 +217,7 @@ def test_the_vocabulary_of_the_model(tmp_path: Path, tokenizer: Path) -> None:
 
 def test_count_is_what_the_result_holds(tmp_path: Path, tokenizer: Path) -> None:
     path = rows(tmp_path / "a.jsonl", texts(200))
-    counted = count(Asked((str(path),), "", Options(str(tokenizer))))
+    counted = count(Request((str(path),), "", Options(str(tokenizer))))
     result = made(path, tmp_path / "x", tokenizer)
     assert {k: counted[k] for k in ("documents", "tokens", "lengths", "longest")} == {
         k: result[k] for k in ("documents", "tokens", "lengths", "longest")

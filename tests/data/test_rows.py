@@ -61,7 +61,7 @@ def test_the_same_texts() -> None:
 def test_a_key_that_stands_twice(row: bytes) -> None:
     """In one go it is left to the judge, who sees it whatever is written how."""
     assert plain(lines(GOOD, row, GOOD), "text") is None
-    with pytest.raises(RowError, match='key "text" stands twice'):
+    with pytest.raises(RowError, match='key "text" appears twice'):
         parse(Row(1, row))
 
 
@@ -85,5 +85,5 @@ def test_flat_rows_with_more_keys_are_read_alike() -> None:
     row = rb'{"text": "a\u00e9", "id": 7, "ok": true, "none": null, "x": 1.5}'
     assert parse(Row(1, row)) == json.loads(row)
     for twice in (rb'{"text": "a", "id": 1, "id": 2}', rb'{"id": 1, "text": "a", "\u0069d": 2}'):
-        with pytest.raises(RowError, match='key "id" stands twice'):
+        with pytest.raises(RowError, match='key "id" appears twice'):
             parse(Row(1, twice))

@@ -16,13 +16,13 @@ from hpctrain.model.cluster import (
     Cluster,
     Hardware,
     LaunchFacts,
-    Network,
     Place,
     Policy,
     Queue,
     Source,
     Storage,
 )
+from hpctrain.model.network import Network
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Need, Pin

@@ -7,18 +7,15 @@ from typing import Any
 import attrs
 import pytest
 
-from hpctrain.defaults import limits
-from hpctrain.defaults.limits import said
+from hpctrain.defaults.limits import queue_text
 from hpctrain.errors import Problem
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster, Place, Queue
 from hpctrain.model.duration import Duration
-from hpctrain.model.job import JobState, State
 from hpctrain.model.layer import EnvVar, Layer
-from hpctrain.model.plan import Survey
 from hpctrain.model.run import Asset, Code, Resources, RunSpec, TrainSpec
 from hpctrain.model.step import Need, Pin
-from hpctrain.model.train import Train
+from hpctrain.model.train import Numbers, Train
 from hpctrain.model.words import Loc, Word
 from tests.defaults.rig import cluster, plan
 
@@ -77,51 +74,41 @@ def test_the_time_limit_in_the_words_of_the_mock_up() -> None:
     assert problem.fatal
 
 
+class Large:
+    """A trainer that says how much there is to compute: 1,000 TFLOP/s for an hour and a half at 30 %."""
+
+    @hookimpl
+    def train_command(self) -> Train:
+        numbers = Numbers(flops_per_token=1e12, tokens_per_step=1000, steps=1620)
+        return Train(argv=("train",), numbers=numbers)
+
+
+def unfinished(time: str, **hardware: object) -> Problem | None:
+    resources = Resources(time=HOURS(time), nodes=2)
+    run = RunSpec(name="r", cluster="toy", resources=resources, train=TrainSpec(use="x"))
+    problems = plan(run, site(**{"peak_tflops": 62.5, **hardware}), Large()).problems
+    return next((p for p in problems if p.code == "unfinished"), None)
+
+
+def test_what_one_job_cannot_finish_is_said_with_the_jobs_that_it_takes() -> None:
+    problem = unfinished("40m")
+    assert problem is not None
+    assert (
+        problem.message == "training takes 1h30m as predicted, and a job has 40m: 3 jobs of it, 3 node-hours"
+    )
+    assert (problem.where, problem.fatal) == ("resources.time", False)
+
+
+@pytest.mark.parametrize(("time", "peak"), [("2h", 62.5), ("1h30m", 62.5), ("40m", 0)])
+def test_what_fits_or_cannot_be_predicted_is_no_problem(time: str, peak: float) -> None:
+    assert unfinished(time, peak_tflops=peak) is None
+
+
 def test_one_node_more_may_take_longer() -> None:
     assert "time-limit" not in found(site(), nodes=92, time=HOURS("6h"))
     refused = found(site(), nodes=91, time=HOURS("6h"))["time-limit"]
     assert refused.fatal
     assert "(3 jobs of it: hpctrain continue after each)" in refused.hint
-
-
-def test_the_jobs_of_a_user_are_counted_in_their_queue() -> None:
-    row = Queue(name="q", source="doc", jobs_per_user=1, ask={"local": ("--qos=q",)})
-    made = plan(RunSpec(name="r", cluster="toy", train=TrainSpec(use="x")), site(row), Reads())
-    mine = JobState(id="7", state=State.QUEUED, asked=("--partition=p", "--qos=q"))
-    for jobs, refused in (((), False), ((mine,), True), ((attrs.evolve(mine, asked=()),), False),
-                          ((attrs.evolve(mine, state=State.DONE),), False)):  # fmt: skip
-        told = list(limits.crowded(made, Survey(there=True, jobs=jobs)))
-        assert [p.fatal for p in told] == [True] * refused
-        assert all("q takes 1 jobs of a user at a time; you have 1 there" in p.message for p in told)
-    weak = site(attrs.evolve(row, sure=False))
-    made = plan(RunSpec(name="r", cluster="toy", train=TrainSpec(use="x")), weak, Reads())
-    assert [p.fatal for p in limits.crowded(made, Survey(there=True, jobs=(mine,)))] == [False]
-
-
-def test_a_projects_cap_counts_the_jobs_of_all_its_users() -> None:
-    toy = site(Queue(name="q", source="doc"))
-    toy = attrs.evolve(toy, policy=attrs.evolve(toy.policy, max_gpus=64, max_nodes=6))
-    run = RunSpec(name="r", cluster="toy", resources=Resources(nodes=2), train=TrainSpec(use="x"))
-    made = plan(run, toy, Reads())
-    ada = JobState(id="1", state=State.RUNNING, user="ada", node_count=2, gpus=4)
-    bob = JobState(id="2", state=State.QUEUED, user="bob", node_count=1)
-    over = attrs.evolve(ada, state=State.DONE)
-    new = made.steps[-1].step.launch
-    each = toy.hardware.gpus_per_node
-    assert (new.nodes, new.gpus_per_node) == (2, each)
-
-    def told(*jobs: JobState) -> list[str]:
-        return [p.code for p in limits.capped(made, Survey(there=True, project=jobs))]
-
-    assert told() == told(over, over, over) == []
-    assert told(bob, bob, bob, bob) == []
-    (problem,) = limits.capped(made, Survey(there=True, project=(ada, ada, bob)))
-    assert problem.code == "node-limit"
-    assert problem.fatal
-    assert problem.message == "a project may hold 6 nodes on toy: 5 are held or queued, and the run adds 2"
-    assert problem.notes == ("jobs of ada (2), bob (1) (The toy's page, checked 2026-11-20)",)
-    assert problem.hint == "nodes = 1"
-    assert told(*[attrs.evolve(ada, gpus=64, node_count=0)]) == ["gpu-limit"]
 
 
 def test_a_queue_without_chains_offers_none() -> None:
@@ -144,6 +131,7 @@ def test_the_longer_row_is_taken_when_it_fits() -> None:
         ({"max_nodes": 4}, {"nodes": 5}, "node-limit", "nodes = 4"),
         ({"max_gpus": 16}, {"nodes": 3}, "gpu-limit", "gpus = 16"),
         ({"forbids": ("multi_node",)}, {"nodes": 2}, "queue-forbids", "nodes = 1"),
+        ({"min_time": HOURS("2h")}, {"time": HOURS("5m")}, "time-limit", 'time = "2h"'),
         ({"max_node_minutes": 240}, {"nodes": 8}, "node-minutes", 'time = "30m"'),
         ({}, {"nodes": 1, "time": None}, "no-time", '[resources]\ntime = "1h"'),
         ({}, {"memory_gb": 600}, "memory-limit", "memory_gb = 512"),
@@ -157,6 +145,25 @@ def test_each_limit(row: dict[str, Any], asked: dict[str, Any], code: str, hint:
     assert (problem.hint, problem.fatal) == (hint, True)
 
 
+def test_a_job_that_is_too_short_for_a_row_falls_into_another() -> None:
+    long = Queue(name="long", source="doc", min_time=HOURS("2h"))
+    short = Queue(name="short", source="doc", max_time=HOURS("2h"))
+    for time, queue in (("5m", "short"), ("2h", "long"), ("9h", "long")):
+        resources = Resources(time=HOURS(time))
+        run = RunSpec(name="r", cluster="toy", resources=resources, train=TrainSpec(use="x"))
+        made = plan(run, site(long, short), Reads())
+        assert [step.queue for step in made.steps if step.step.trains] == [queue]
+        assert made.problems == ()
+
+
+def test_a_queue_for_nodes_that_people_hold_takes_no_job() -> None:
+    rows = (Queue(name="interactive", source="doc", forbids=("batch",)), Queue(name="batch", source="doc"))
+    assert found(site(*rows)) == {}  # it is never taken by itself
+    problem = found(site(*rows), queue="interactive")["queue-forbids"]
+    assert problem.message == "interactive takes no submitted jobs: its nodes are held by hand"
+    assert problem.hint == "hpctrain run --here      (inside nodes of it that you hold)"
+
+
 def test_a_named_queue_is_judged_by_its_own_limits() -> None:
     assert found(site(), queue="debug", nodes=8, time=HOURS("20m"))["node-limit"].hint == "nodes = 4"
 
@@ -168,17 +175,18 @@ def test_a_named_queue_is_judged_by_its_own_limits() -> None:
         ({"min_nodes": 2}, "q, 2 nodes or more: any time"),
         ({"max_nodes": 4, "max_gpus": 8, "max_time": HOURS("1h")}, "q, 1-4 nodes: 1h, 8 GPUs"),
         ({"max_nodes": 4, "forbids": ("chain",)}, "q, 1-4 nodes: any time, no chain"),
+        ({"min_time": HOURS("2h")}, "q, 1 node or more: any time, at least 2h"),
     ],
 )
 def test_a_row_in_words(row: dict[str, Any], expect: str) -> None:
     queue = Queue(name="q", source="doc", **row)
-    assert said(site(), queue) == f"{expect} (The toy's page, checked 2026-11-20)"
+    assert queue_text(site(), queue) == f"{expect} (The toy's page, checked 2026-11-20)"
 
 
 def test_this_computer_takes_any_run_and_says_what_it_ignores() -> None:
     problems = found(cluster(), nodes=4, queue="debug")
     assert problems["one-node"].message == "toy is one computer; 1 node is used where 4 were asked for"
-    assert problems["no-queues"].message == "toy has no queues; debug means nothing here"
+    assert problems["no-queues"].message == "toy has no queues; debug has no effect here"
     assert not any(p.fatal for p in problems.values())
 
 
@@ -261,7 +269,7 @@ def test_the_key_that_was_said_is_named() -> None:
     assert problem.message == "toy is one computer; 1 node is used where 4 GPUs were asked for"
     assert problem.where == "resources.gpus"
     problem = found(site(nodes=2), gpus=32)["node-limit"]
-    assert (problem.message, problem.hint) == ("32 GPUs, 4 nodes are more than toy has", "gpus = 16")
+    assert (problem.message, problem.hint) == ("32 GPUs, 4 nodes exceed what toy has", "gpus = 16")
 
 
 def test_the_queue_is_named_when_the_user_named_it() -> None:

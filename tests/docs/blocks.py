@@ -1,7 +1,7 @@
 """The fenced blocks of a page, and what the words behind their language say about them.
 
     ```console           each `$ command` runs here; what follows must be what it prints
-    ```console shown     only parsed: it needs a network, a cluster or a person
+    ```console shown     it needs a network, a cluster or a person: what needs none is typed, the rest parsed
     ```python            runs, in one namespace with the others of the page
     ```python hook       defines hooks, registered as a plugin's
     ```toml run=alps     a run file, planned there; `part=alps`: keys over a small one
@@ -55,7 +55,8 @@ class Block:
 def pages() -> list[Path]:
     """Every page whose blocks are tested, relative to the root."""
     tops = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "plugins" / "README.md"]
-    return [p.relative_to(ROOT) for p in [*tops, *sorted((ROOT / "docs").glob("*.md"))]]
+    found = [*tops, *sorted(ROOT.glob("hpc_*/README.md")), *sorted((ROOT / "docs").glob("*.md"))]
+    return [p.relative_to(ROOT) for p in found]
 
 
 def blocks(page: Path) -> Iterator[Block]:

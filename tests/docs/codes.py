@@ -16,13 +16,14 @@ ERRORS = {
     "StepRefused",
     "SubmitError",
     "NotReachable",
+    "TimedOut",
     "IntegrityError",
     "JobFailed",
     "DataError",
 }
 FIRST = {"RowError", "Finding"}
 """Made with the code in front."""
-MAKERS = {"Problem", "Fault"}
+MAKERS = {"Problem", "Fault", "Outage"}
 PASSED_ON = {"core/hpctrain/errors.py", "core/hpctrain/runfile/faults.py"}
 """Where a problem takes the code of its caller, or of the fault that it shows."""
 
@@ -56,7 +57,7 @@ def _codes(call: ast.Call, relays: set[str]) -> Iterator[ast.expr]:
     direct = name in MAKERS or name in FIRST or (name == "of" and owner in ERRORS) or name in relays
     if direct and call.args and not isinstance(call.args[0], ast.Starred) and name not in MAKERS:
         yield call.args[0]
-    if direct or owner in ERRORS or name == "_limit":
+    if direct or owner in ERRORS or name in ("limit", "_full"):
         yield from (keyword.value for keyword in call.keywords if keyword.arg == "code")
 
 
@@ -96,7 +97,7 @@ def _is_parameter(module: ast.Module, value: ast.expr) -> bool:
     """Whether a caller gave it, so that it is seen there."""
     name = getattr(value, "id", None)
     functions = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))
-    return any(name == a.arg for f in functions for a in f.args.args) or name is None
+    return any(name == a.arg for f in functions for a in (*f.args.args, *f.args.kwonlyargs)) or name is None
 
 
 def _constants(path: Path) -> dict[str, str]:

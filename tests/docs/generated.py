@@ -6,18 +6,30 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
-from hpctrain.cli.reference import Section, cluster_file, kind_of, values
+from hpctrain import command as command_names
+from hpctrain import toolbox
+from hpctrain.cli.show.classes import arguments, values
+from hpctrain.cli.show.tables import cluster_file, type_words
 from hpctrain.hooks import specs
 from hpctrain.hooks.load import find, load
 from hpctrain.hooks.manager import NO_WRAPPERS
 from hpctrain.hooks.scan import names
 from hpctrain.runfile.schema import run_schema
 from hpctrain.session import TECHNOLOGIES
+from hpctrain.versions import HOOK_API, OLDEST_HOOK_API
 from hpctrain_plugins.trainers import command
+from tests.docs import parts
+from tests.docs.markdown import section_lines
 
-MADE = "<!-- written from the code: pytest tests/docs --update-golden -->"
+MADE = """<!-- written from the code: pytest tests/docs --update-golden -->
+
+To follow this page: `pip install --find-links dist 'hpctrain[all]'` ([install](../README.md#install))."""
+
+PRIORITY = "(who is asked first)"
+SUPPORTED = str(HOOK_API) if OLDEST_HOOK_API == HOOK_API else f"{OLDEST_HOOK_API} to {HOOK_API}"
 
 HOOKS = f"""# Hooks
 {MADE}
@@ -27,13 +39,23 @@ arguments than it is offered; a misspelt hook or argument is an error that names
 return data and touch nothing, so a plan is the same on every machine; **acting** hooks start programs through
 `tools` alone.
 
-Who is asked first: hooks of the run (`Session(extra=…)`, `[hooks] file`), installed site hooks, the cluster,
-the environment, the trainer, the scheduler, core. For a hook that has one answer, the first plugin that does
-not return None wins; where every answer counts, all are asked. `HPCTRAIN_TRACE=1` prints each call.
+Who is asked first, and who then:
 
-Everything is imported from one place, `from hpctrain.plugin import hookimpl, Layer, EnvVar, Cmd`; what the
-values mean and where they end up is said in [values.md](values.md). Each example runs, on a small run.
+{PRIORITY}
+
+For a hook that has one answer, the first plugin that does not return None wins; where every answer counts,
+all are asked. `HPCTRAIN_TRACE=1` prints each call.
+
+Values are imported from one place, `from hpctrain.plugin import hookimpl, Layer, EnvVar, Cmd`; what they mean
+and where they end up is described in [values.md](values.md), functions in [toolbox.md](toolbox.md). Each
+example runs, on a small run.
 `hpctrain help launch` prints what is here of one hook.
+
+**Versions.** `HPCTRAIN_API` is the hook API that a plugin was written for; this hpctrain takes {SUPPORTED}.
+What is only added (a hook, an argument that a hook is offered, a field with a default, a name) leaves the
+number. What could break a plugin raises it, and the old way stays beside the new until the next minor release
+at least: meanwhile a plugin of the older number works, and plans with it have one warning that names its
+distribution. CHANGELOG.md says under "API" what changed.
 """
 
 RUN_FILE = f"""# The run file
@@ -41,7 +63,8 @@ RUN_FILE = f"""# The run file
 
 TOML, read strictly: an unknown key, a wrong type or a bare number where a duration is needed is an error
 with its line and the text to paste. `hpctrain init run` writes a file to start from; `hpctrain schema` prints
-all of this as JSON schema for an editor. Only keys that say **needed** must be there.
+all of this as JSON schema. The first line of that file leads editors with a TOML language server (taplo) to
+it. Only keys that say **needed** must be there.
 
 ```toml run=local
 name    = "my-run"
@@ -113,11 +136,11 @@ VALUES = f"""# Values
 What hooks take and return. All are frozen: make another with `attrs.evolve`. They come from one place:
 
 ```python
-from hpctrain.plugin import At, Cmd, EnvVar, Layer, Loc, Var
+from hpctrain.plugin import Cmd, EnvVar, Layer, Loc, Scope, Var
 
 cache = Loc("runs", "cache")
 layer = Layer(
-    env=(EnvVar(name="MY_CACHE", value=cache, at=At.NODE, why="the home folder is full"),),
+    env=(EnvVar(name="MY_CACHE", value=cache, at=Scope.NODE, why="the home folder is full"),),
     node=(Cmd.of("mkdir", "-p", cache),),
 )
 ```
@@ -130,15 +153,16 @@ The scripts of a step: `job.sh` is what the scheduler starts; it starts `node.sh
 `rank.sh` once per rank, both outside the environment; `rank.sh` enters the environment and starts
 `task.sh`, which runs the commands. `hpctrain help Layer` prints one section of this page.
 
-What the fields of a `RunSpec` and of a `Cluster` hold is said with their keys in [run-file.md](run-file.md)
-and [cluster-file.md](cluster-file.md).
+What the fields of a `RunSpec` hold is said with their keys in [run-file.md](run-file.md), those of a
+`Cluster` and of its `Place`, `Queue` and `Storage` in [cluster-file.md](cluster-file.md).
 """
 
 
 def hooks_page() -> str:
     """docs/hooks.md."""
     found = [(name, hook) for name, hook in vars(specs).items() if hasattr(hook, "hpctrain_spec")]
-    return "\n".join([HOOKS, *(part for name, hook in found for part in _hook(name, hook))])
+    head = HOOKS.replace(PRIORITY, parts.priority())
+    return "\n".join([head, *(part for name, hook in found for part in _hook(name, hook))])
 
 
 def _hook(name: str, hook: Any) -> Iterator[str]:
@@ -229,20 +253,23 @@ def _rows(rows: Mapping[str, Any], needed: Any) -> Iterator[str]:
         said = row.get("description", "").replace("|", "\\|")
         default = f" Default: `{row['default']}`." if row.get("default") not in (None, 0, False) else ""
         need = " **Needed.**" if name in needed else ""
-        yield f"| `{name}` | {kind_of(row)} | {said[:1].upper()}{said[1:].rstrip('.')}.{default}{need} |"
+        yield f"| `{name}` | {type_words(row)} | {said[:1].upper()}{said[1:].rstrip('.')}.{default}{need} |"
     yield ""
 
 
 def cluster_file_page() -> str:
     """docs/cluster-file.md."""
-    return _page(CLUSTER_FILE, (part for section in cluster_file() for part in _section(section, "##")))
+    return _page(CLUSTER_FILE, (part for section in cluster_file() for part in section_lines(section, "##")))
 
 
 def values_page() -> str:
     """docs/values.md."""
     parts = [VALUES]
     for heading, sections in values().items():
-        parts += [f"## {heading}\n", *(part for section in sections for part in _section(section, "###"))]
+        parts += [
+            f"## {heading}\n",
+            *(part for section in sections for part in section_lines(section, "###")),
+        ]
     return _page(*parts)
 
 
@@ -251,25 +278,50 @@ def _page(head: str, *parts: Any) -> str:
     return "\n".join(flat).rstrip() + "\n"
 
 
-def _section(section: Section, level: str) -> Iterator[str]:
-    yield f"{level} {section.title[:1].upper()}{section.title[1:]}\n"
-    yield f"{section.says}\n"
-    kinds = any(row.kind for row in section.rows)
-    yield "| name | type | meaning |" if kinds else "| name | meaning |"
-    yield "|---|---|---|" if kinds else "|---|---|"
-    for row in section.rows:
-        default = f" Default: `{row.default}`." if row.default else ""
-        need = " **Needed.**" if row.needed else ""
-        kind = f" {_cell(row.kind)} |" if kinds else ""
-        yield f"| `{row.name}` |{kind} {_cell(row.says)}{default}{need} |"
-    yield ""
+TOOLBOX = f"""# Functions for plugins
+{MADE}
+
+Beside the values of [values.md](values.md), which come from `hpctrain.plugin`, plugins use a few functions of
+core. Ours are written with these names alone; a test forbids any other import.
+
+```python
+from hpctrain.toolbox import pinned_value, target_arch
+```
+
+"""
+
+COMMAND_NAMES = """## For commands
+
+A command is an entry point in the group `hpctrain.commands`, a click command that is imported when it is
+called. What it prints, opens and draws comes from `hpctrain.command`.
+
+"""
 
 
-def _cell(text: str) -> str:
+def toolbox_page() -> str:
+    return f"{TOOLBOX}{_names_of(toolbox)}\n{COMMAND_NAMES}{_names_of(command_names)}"
+
+
+def _names_of(module: ModuleType) -> str:
+    values = ((name, getattr(module, name)) for name in module.__all__)
+    rows = (f"| `{name}{_called(value)}` | {_first_line(value)} |\n" for name, value in values)
+    return "| name | meaning |\n|---|---|\n" + "".join(rows)
+
+
+def _called(value: object) -> str:
+    """The arguments of a function."""
+    return arguments(value).replace("|", "\\|") if inspect.isroutine(value) else ""
+
+
+def _first_line(value: object) -> str:
+    """What its docstring says first."""
+    documented = inspect.isroutine(value) or inspect.isclass(value)
+    text = (inspect.getdoc(value) or "").partition("\n")[0] if documented else "a constant"
     return text.replace("|", "\\|")
 
 
 PAGES = {
+    "toolbox.md": toolbox_page,
     "cluster-file.md": cluster_file_page,
     "hooks.md": hooks_page,
     "run-file.md": run_file_page,

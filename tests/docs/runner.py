@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import shlex
-import subprocess
-import sys
 import types
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
-import click
 
 from hpctrain import plugin
-from hpctrain.cli.app import Commands
-from hpctrain.cli.flags import split
-from hpctrain.cli.table import COMMANDS
-from hpctrain.errors import HpctrainError, fatal
 from hpctrain.hooks.load import find, load
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import Entry
 from hpctrain.runfile.facts import load_cluster
-from hpctrain.runfile.settings import read_settings
-from hpctrain.runfile.toml import loads
-from hpctrain.session import Session
+from hpctrain.runfile.layers.settings import read_settings
+from hpctrain.runfile.reading.toml import loads
 from tests.docs.blocks import Block, commands, matches
+from tests.docs.reader import Reader
+from tests.house.sources import ROOT
 
 SMALL = {
     "resources": {"nodes": 1, "time": "1h"},
@@ -36,55 +28,32 @@ SMALL = {
     "train": {"use": "command", "command": {"argv": ["true"]}},
 }
 """The run over which a part of one is laid."""
-SECONDS = 120
 
 
 class Page:
-    """One page: its folder, its home, and the names that its Python blocks have defined."""
+    """One page: who reads it, and the program that its Python blocks are together."""
 
-    def __init__(self, folder: Path, home: Path) -> None:
-        self.folder, self.here, self.home = folder, folder, home
-        self.names: dict[str, Any] = {"__name__": "page"}
-        self.environ = _environ(folder.parent, home)
+    def __init__(self, reader: Reader, folder: Path) -> None:
+        self.reader, self.folder = reader, folder
+        self.script = ""
 
     def do(self, block: Block) -> None:
         """Run, plan, load or parse a block; AssertionError says what was not as the page says."""
         name = block.said("file")
         if name:
-            (self.here / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.here / name).write_text(block.text, encoding="utf-8")
+            (self.reader.cwd / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.reader.cwd / name).write_text(block.text, encoding="utf-8")
         getattr(self, f"_{block.language}")(block)
-
-    def parse(self, block: Block) -> None:
-        """Look at the commands of a block without running any."""
-        for command, _ in commands(block.text):
-            _parse(block, command)
 
     def _console(self, block: Block) -> None:
         if block.said("shown") is not None:
-            return self.parse(block)
-        for command, said in commands(block.text):
-            self._run(block, command, said)
-        return None
-
-    def _run(self, block: Block, command: str, said: str) -> None:
-        line = f"cd {shlex.quote(str(self.here))}\n{command}\ncode=$?\npwd >&3\nexit $code"
-        told = self.folder.parent / "pwd"
-        with told.open("w") as pwd:
-            done = subprocess.run(
-                ["bash", "-c", f"exec 3>&{pwd.fileno()}\n{line}"],
-                pass_fds=[pwd.fileno()],
-                env=self.environ,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                text=True,
-                timeout=SECONDS,
-            )
-        self.here = Path(told.read_text().strip() or self.here)
-        failed = "error[" in said
-        assert bool(done.returncode) == failed, f"{block.place} $ {command}\n{done.stdout}"
-        assert matches(said, done.stdout), f"{block.place} $ {command}\n{done.stdout}\nexpected:\n{said}"
+            self.reader.look_at((command for command, _ in commands(block.text)), block.place)
+            return
+        for command, expected in commands(block.text):
+            code, printed = self.reader.type(command)
+            failed = "error[" in expected
+            assert bool(code) == failed, f"{block.place} $ {command}\n{printed}"
+            assert matches(expected, printed), f"{block.place} $ {command}\n{printed}\nexpected:\n{expected}"
 
     def _python(self, block: Block) -> None:
         if block.said("file") is not None:
@@ -92,12 +61,11 @@ class Page:
         elif block.said("hook") is not None:
             _register(block)
         else:
-            before = Path.cwd()
-            os.chdir(self.here)
-            try:
-                exec(compile(block.text, block.place, "exec"), self.names)
-            finally:
-                os.chdir(before)
+            self.script += block.text
+            path = self.folder.parent / "page.py"
+            path.write_text(self.script, encoding="utf-8")
+            code, printed = self.reader.type(f"python {path}")
+            assert code == 0, f"{block.place}:\n{printed}"
 
     def _toml(self, block: Block) -> None:
         for word, check in (("run", self._plan), ("part", self._part), ("facts", self._facts)):
@@ -110,15 +78,23 @@ class Page:
             return None
         if block.said("plugin") is not None:
             return self._install(loads(block.text)["project"])
+        if not block.words and block.page.parent.name.startswith("hpc_"):
+            return _example(block)
         assert block.said("other") is not None, f"{block.place}: run=, part=, facts … is needed"
         loads(block.text)
         return None
 
     def _json(self, block: Block) -> None:
+        if not block.words and block.page.parent.name.startswith("hpc_"):
+            return _example(block)
         json.loads(block.text)
+        return None
 
     def _yaml(self, block: Block) -> None:
+        if not block.words and block.page.parent.name.startswith("hpc_"):
+            return _example(block)
         assert block.said("file") is not None, f"{block.place}: which command reads it?"
+        return None
 
     def _install(self, project: Mapping[str, Any]) -> None:
         """What `pip install -e .` would: the entry points beside the modules, on the path."""
@@ -128,16 +104,12 @@ class Page:
         groups = project["entry-points"].items()
         lines = [f"[{group}]\n{name} = {at}\n" for group, rows in groups for name, at in rows.items()]
         (info / "entry_points.txt").write_text("".join(lines))
-        self.environ["PYTHONPATH"] = f"{self.folder}:{self.environ['PYTHONPATH']}"
+        self.reader.environ["PYTHONPATH"] = str(self.folder)
 
     def _plan(self, block: Block, cluster: str, text: str = "") -> None:
         path = self._file(block, "block.toml", text or block.text)
-        session = Session(path, on=cluster, sets=("resources.account=abc123",), environ=self.environ)
-        try:
-            wrong = fatal(session.plan().problems)
-        except HpctrainError as error:
-            wrong = error.problems
-        assert not wrong, f"{block.place}: {wrong}"
+        code, printed = self.reader.type(f"hpctrain plan {path} --on {cluster} --account abc123")
+        assert code == 0, f"{block.place}:\n{printed}"
 
     def _part(self, block: Block, cluster: str) -> None:
         whole = _merged(SMALL, {"name": "part", "cluster": cluster, **loads(block.text)})
@@ -152,7 +124,7 @@ class Page:
             assert load_cluster(path).name
 
     def _file(self, block: Block, name: str, text: str) -> Path:
-        path = self.here / (block.said("file") or name)
+        path = self.reader.cwd / (block.said("file") or name)
         path.write_text(text, encoding="utf-8")
         return path
 
@@ -178,6 +150,14 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
+def _example(block: Block) -> None:
+    """An example that its cluster brings, word by word."""
+    files = (ROOT / block.page.parent).glob("hpc_*/examples/*")
+    assert any(block.text.strip() == f.read_text("utf-8").strip() for f in files if f.is_file()), (
+        f"{block.place}: no file in examples/ is this one"
+    )
+
+
 def _register(block: Block) -> None:
     """Hooks with names and arguments that exist: pluggy checks them."""
     module = types.ModuleType("page_hooks")
@@ -187,36 +167,3 @@ def _register(block: Block) -> None:
     hooks = Hooks(trace=False, disabled=[])
     hooks.add(Entry("hooks", "page", "page_hooks", "docs", "1"), module)
     assert any(hasattr(value, "hpctrain_impl") for value in vars(module).values()), block.place
-
-
-def _parse(block: Block, command: str) -> None:
-    """A command that is only shown must exist, with these options."""
-    words = shlex.split(command, comments=True)
-    if "hpctrain" not in words[:1] or len(words) < 2 or words[1].startswith("-"):
-        return
-    assert words[1] in COMMANDS, f"{block.place}: no command {words[1]}"
-    _, rest = split(words[1:])
-    group = Commands("hpctrain")
-    context = click.Context(group)
-    found = group.get_command(context, rest[0])
-    assert found is not None
-    found.make_context(rest[0], [word for word in rest[1:] if word != "|"], parent=context)
-
-
-def _environ(folder: Path, home: Path) -> dict[str, str]:
-    """A shell of somebody's with `hpctrain` on its path."""
-    shims = folder / "bin"
-    shims.mkdir(exist_ok=True)
-    for name, words in (("hpctrain", "-m hpctrain "), ("python", ""), ("pytest", "-m pytest ")):
-        shim = shims / name
-        shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {words}"$@"\n')
-        shim.chmod(0o755)
-    return {
-        "HOME": str(home),
-        "USER": "you",
-        "PATH": f"{shims}:/usr/bin:/bin",
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "COLUMNS": "100",
-        "LC_ALL": "C.UTF-8",
-        "HPCTRAIN_SITE": "/dev",
-    }

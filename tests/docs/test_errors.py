@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hpctrain.cli.commands.help import command, sections
 from hpctrain.cli.flags import Flags
-from hpctrain.cli.help import command, sections
 from hpctrain.cli.out import Out
 from hpctrain.cli.table import COMMANDS
 from tests.docs.codes import used
@@ -40,7 +40,8 @@ def test_help_prints_it(slug: str) -> None:
     done = CliRunner().invoke(command, [slug], obj=Out.of(Flags(), {}), standalone_mode=False)
     assert done.exception is None
     said, _, text = done.output.partition("\n\n")
-    assert (said, text.strip()) == (slug, sections()[slug])
+    assert said == slug
+    assert text.startswith(sections()[slug])  # behind it, the keys of this name
     assert len(text.split()) > 5
 
 

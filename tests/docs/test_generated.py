@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
-from hpctrain import plugin
+from hpctrain.cli.commands.help import command
 from hpctrain.cli.flags import Flags
-from hpctrain.cli.help import command
 from hpctrain.cli.out import Out
-from hpctrain.cli.reference import topics
-from hpctrain.cli.table import COMMANDS
-from hpctrain.hooks import specs
+from hpctrain.cli.show.reference import keys
+from hpctrain.cli.show.sections import Section
+from hpctrain.cli.show.tables import cluster_file, run_file, settings
 from hpctrain.testing.plugin import UPDATE, updates
+from tests.docs import parts
+from tests.docs.blocks import pages
 from tests.docs.generated import PAGES
 from tests.house.sources import ROOT
-
-CORE_OWN = {
-    *("Asset", "Binding", "Plan", "Span", "Survey"),
-    *("ConfigError", "NotReachable", "PluginError", "SubmitError"),
-}
-"""What hooks are given or raise, and nobody makes by hand; `help plan` is the command's."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -40,17 +38,55 @@ def test_every_key_and_hook_says_what_it_means() -> None:
     assert PAGES["hooks.md"]().count("```python hook\n@hookimpl") >= 16
 
 
-def test_every_value_that_plugins_import_is_explained() -> None:
-    classes = {name for name in plugin.__all__ if isinstance(getattr(plugin, name), type)}
-    unexplained = {name for name in classes if name.lower() not in topics()}
-    assert unexplained == CORE_OWN
-    assert not {topic for topic in topics() if topic in COMMANDS}
+TOPICS = {
+    "cluster-file": "[[queue]] of cluster.toml",
+    "run-file": "[resources] of the run file",
+    "settings": "[ui] of the settings",
+    "values": "Layer",
+    "layer": "wrap   tuple[Word, ...]",
+    "Launch": "ranks_per_node   int",
+    "place": "[[place]] of cluster.toml",
+    "surround": "Example::",
+    "Survey": "free_gb",
+    "Tools": "run(argv, *, cwd=None",
+    "submit_env": "[policy] of cluster.toml",
+    "policy.submit_env": "submit_env   list of string",
+    "storage.runs.path": "[storage.NAME] of cluster.toml",
+    "queue_named": "queue_named(name)   Queue | None",
+    "SubmitError": "exit code 5",
+    "account": "[resources] of the run file",
+    "train.trl.train_dataset": "[train.trl] of the run file",
+}
+"""Word -> what is among the lines of its help."""
 
 
-@pytest.mark.parametrize("topic", ["cluster-file", "values", "layer", "Launch", "place", "surround"])
+@pytest.mark.parametrize("topic", TOPICS)
 def test_help_prints_a_section(topic: str) -> None:
     done = CliRunner().invoke(command, [topic], obj=Out.of(Flags(), {}), standalone_mode=False)
     assert done.exception is None
-    known = topic.lower() in topics() or hasattr(specs, topic)
-    assert known
-    assert len(done.output.splitlines()) > 5
+    assert TOPICS[topic] in done.output
+    assert len(done.output.splitlines()) >= 3
+
+
+@pytest.mark.parametrize("tables", [cluster_file, run_file, settings])
+def test_help_finds_every_key(tables: Callable[[], list[Section]]) -> None:
+    rows = [(section, row) for section in tables() for row in section.rows]
+    assert len(rows) > 5
+    for section, row in rows:
+        shown = [*keys(row.name), *keys(".".join((*section.path, row.name)))]
+        places = [(other.file, other.path) for other in shown if row in other.rows]
+        assert places.count((section.file, section.path)) == 2, (section.title, row.name)
+
+
+@pytest.mark.parametrize("page", [*pages(), Path("ARCHITECTURE.md")], ids=str)
+def test_the_parts_of_a_page_are_as_the_code_says(page: Path, pytestconfig: pytest.Config) -> None:
+    path = ROOT / page
+    text = parts.written(path.read_text(encoding="utf-8"))
+    if updates(pytestconfig):
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text, f"if that is right: pytest tests/docs {UPDATE}"
+
+
+def test_every_part_stands_in_a_page() -> None:
+    texts = [(ROOT / page).read_text(encoding="utf-8") for page in (*pages(), Path("ARCHITECTURE.md"))]
+    assert {name for text in texts for name, _ in parts.parts_of(text)} == set(parts.PARTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import textwrap
 import types
 from pathlib import Path
@@ -55,7 +56,7 @@ def tools(tmp_path: Path) -> Tools:
     for name, says in PROGRAMS.items():
         (folder / name).write_text(f"#!/bin/sh\necho '{says}'\n")
         (folder / name).chmod(0o755)
-    return Tools({"PATH": f"{folder}:/usr/bin:/bin"})
+    return Tools({"PATH": f"{folder}:{sys.prefix}/bin:/usr/bin:/bin"})  # an environment that is activated
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,7 +88,7 @@ def test_the_example_answers(name: str, tmp_path: Path, tools: Tools) -> None:
         "binds": (),
         "step": train if name == "render_job" else train.step,
         "plan": plan,
-        "survey": Survey(there=False),
+        "survey": Survey(is_on_cluster=False),
         "files": {"train.yml": "world_size: 4"},
         "gpus": 8,
         "nodes": 2,
@@ -98,8 +99,8 @@ def test_the_example_answers(name: str, tmp_path: Path, tools: Tools) -> None:
         "tags": (),
         "account": "abc123",
         "project": False,
-        "event": Event(what="submitted", run="small/1"),
-        "environ": {"PBS_JOBID": "7.host"},
+        "event": Event(kind="submitted", run="small/1"),
+        "environ": {"PBS_JOBID": "7.host", "PBS_NODEFILE": "/etc/hostname"},
     }
     given = {word: offered[word] for word in inspect.signature(getattr(specs, name)).parameters}
     answer = hooks.call(name, **given)

@@ -18,6 +18,8 @@ from tests.patience import PATIENCE
 
 PROGRAM = Path(sys.executable).with_name("hpctrain")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
+OWNER = ("PIP_", "UV_", "SSL_CERT_")
+"""What the owner of a machine may have set for every program on it; no test needs any of these."""
 LIMIT = 60 * PATIENCE
 READY = """
 name    = "small"
@@ -66,7 +68,7 @@ class Product:
     def environment(self) -> dict[str, str]:
         """All that the process sees."""
         path = f"{PROGRAM.parent}:{SYSTEM}"
-        kept = {k: v for k, v in os.environ.items() if k.startswith("PIP_") or k == "SSL_CERT_FILE"}
+        kept = {k: v for k, v in os.environ.items() if k.startswith(OWNER)}
         own = {"PATH": path, "HOME": str(self.home), "USER": "me", "LANG": "C.UTF-8", "TERM": "xterm"}
         return kept | own | dict(self.environ)
 

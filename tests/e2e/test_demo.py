@@ -50,7 +50,7 @@ def test_an_interrupted_build_goes_on(user: Product) -> None:
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in said
-    assert "interrupted; what is made is kept, to go on: hpctrain demo" in said
+    assert "interrupted; finished work is kept. To resume: hpctrain demo" in said
     interrupted = time.monotonic() - began
     done = user("demo", limit=FIRST_SECONDS + interrupted)
     assert "1/4 env: ok" in done.stderr

@@ -51,7 +51,7 @@ def test_exec_ends_as_its_command_ends(here: Product) -> None:
     done = inside("exec", "--", "bash", "-c", 'pwd; echo "$AWKWARD"; printf torn; exit 7', code=7)
     assert done.stdout == f"{here.folder}/below\na 'b', c\ntorn\n"
     assert here("exec", code=2).stderr == (
-        "error[usage]: the command stands behind --\nhelp: hpctrain exec -- nvidia-smi\n"
+        "error[usage]: the command follows --\nhelp: hpctrain exec -- nvidia-smi\n"
     )
     assert "help: --time 30m" in here("exec", "--time", "soon", "--", "true", code=2).stderr
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.environments.indexes import Index
 
 
 def wheel(
@@ -48,3 +51,17 @@ def shelf(tmp_path: Path) -> Path:
     wheel(folder, "alpha", "2.0", code=SAY)
     wheel(folder, "beta", "1.0", requires="alpha<2", code="import alpha\n")
     return folder
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Index]]:
+    """Starts package indexes, which end with the test."""
+    started: list[Index] = []
+
+    def start(*words: Any, **more: Any) -> Index:
+        started.append(Index(*words, **more))
+        return started[-1]
+
+    yield start
+    for index in started:
+        index.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import attrs
@@ -11,7 +10,7 @@ import pytest
 from hpctrain.errors import ConfigError, fatal
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster, Storage
-from hpctrain.model.layer import At
+from hpctrain.model.layer import Scope
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Pin
@@ -140,7 +139,7 @@ def test_the_older_name_of_the_token_reaches_training_alone() -> None:
     made = plan(run, site(), apptainer, Here(), pins=PINS)
     assert steps(made) == ["image", "env", "train"]
     for step in made.steps:
-        tokens = {v.name for v in step.around.env if isinstance(v.value, Secret) and v.at is At.TASK}
+        tokens = {v.name for v in step.around.env if isinstance(v.value, Secret) and v.at is Scope.TASK}
         assert tokens == ({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} if step.step.trains else set()), step.name
 
 
@@ -151,7 +150,8 @@ def test_the_way_in_judges_the_overlay_and_binds_the_roles() -> None:
     assert train is not None
     words = shell.words(train.around.wrap, BINDING)
     assert words.startswith(
-        "apptainer --silent exec --nv --bind=/fs/checkpoints --bind=/fs/runs --bind=/fs/env/myenv_"
+        "apptainer --silent exec --nv --bind=/fs/checkpoints --bind=/fs/runs "
+        '--bind="${HPC_RUN}" --bind=/fs/env/myenv_'
     )
     assert ":/user-software:image-src=/ /fs/images/pytorch-25.06-py3_" in words
     job = [shell.line(line, BINDING) for line in train.around.job]
@@ -162,8 +162,6 @@ def test_the_way_in_judges_the_overlay_and_binds_the_roles() -> None:
 
 @pytest.fixture
 def house(tmp_path: Path) -> Path:
-    if shutil.which("uv") is None:
-        pytest.skip("uv resolves for another architecture, and is not here")
     folder = tmp_path / "house"
     (folder / "none").mkdir(parents=True)
     wheel(folder, "alpha", "1.0", requires="torch>=2.7")

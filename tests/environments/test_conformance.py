@@ -1,10 +1,12 @@
-"""The kit's checks of plans, purity, determinism and scripts, for each technology on a cluster of its own."""
+"""Every environment that we ship holds what the kit asks of anybody's; prefixes on a cluster too."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from hpctrain.model.step import Need
+from hpctrain.testing import EnvironmentConformance
 from hpctrain.testing.plans import PlanChecks
 from hpctrain.testing.purity import PurityChecks
 from hpctrain.testing.scripts import ScriptChecks
@@ -33,7 +35,7 @@ class TechnologyChecks(PlanChecks, PurityChecks, TwiceChecks, ScriptChecks):
         assert {"wheels", "sources", "env", "verify"} <= {s.name for s in plan.steps}
 
 
-class TestConda(TechnologyChecks):
+class TestCondaOnFrontier(TechnologyChecks):
     cluster = "frontier"
     examples = (str(RUNS / "frontier.toml"),)
     account = "CFD204"
@@ -45,7 +47,7 @@ class TestConda(TechnologyChecks):
         assert "unpack.sh" in subject.scripts(example)["steps/train/node.sh"]
 
 
-class TestUv(TechnologyChecks):
+class TestUvOnIsambard(TechnologyChecks):
     cluster = "isambard"
     examples = (str(RUNS / "isambard.toml"),)
 
@@ -55,7 +57,7 @@ class TestUv(TechnologyChecks):
         assert Need.GPU not in steps["compile-transformer-engine-torch"].needs
 
 
-class TestVenv(TechnologyChecks):
+class TestVenvOnLeonardo(TechnologyChecks):
     cluster = "leonardo"
     examples = (str(RUNS / "leonardo.toml"),)
     account = "CNHPC_1905882"
@@ -65,3 +67,36 @@ class TestVenv(TechnologyChecks):
         assert "compile-causal-conv1d" in [a.step for a in steps["compile-mamba-ssm"].after]
         task = subject.scripts(example)["steps/compile-mamba-ssm/task.sh"]
         assert 'CPATH="${WORK}"/.build/include' in task
+
+
+class TestVenv(EnvironmentConformance):
+    environment, sets = "venv", ('environment.python="3.11"', 'environment.packages=["numpy==2.0"]')
+
+
+class TestUv(EnvironmentConformance):
+    environment, sets = "uv", ('environment.python="3.11"', 'environment.packages=["numpy==2.0"]')
+
+
+class TestConda(EnvironmentConformance):
+    environment, sets = "conda", ('environment.python="3.11"',)
+    options: ClassVar = {"activate": True}
+
+
+class TestPrefix(EnvironmentConformance):
+    environment = "ready"
+    options: ClassVar = {"prefix": "{folder}/a prefix"}
+
+
+class TestImage(EnvironmentConformance):
+    environment = "ready"
+    options: ClassVar = {"image": "/project/image.sif"}
+
+
+class TestApptainer(EnvironmentConformance):
+    environment = "apptainer"
+    options: ClassVar = {"image": "nvcr.io/nvidia/pytorch:25.06-py3"}
+
+
+class TestEdf(EnvironmentConformance):
+    environment, cluster = "edf", "alps"
+    options: ClassVar = {"base": "nvcr.io/nvidia/pytorch:25.01-py3"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import ConfigError
-from hpctrain.lock import asked, path_of, read, text
+from hpctrain.lock import path_of, read, request_hash, text
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.run.tools import Tools
@@ -20,7 +20,7 @@ from hpctrain_job import sdist
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels import unverified
 from hpctrain_plugins.environments.wheels.options import Options
-from hpctrain_plugins.environments.wheels.wants import name_of, normal
+from hpctrain_plugins.environments.wheels.packages_spec import name_of, normal
 from tests.clusters import HOMES
 from tests.conftest import needs
 from tests.defaults.rig import cluster
@@ -31,11 +31,9 @@ LEONARDO = ("transformers==4.57.5", "datasets>=4.0.0", "torchdata", "pyyaml", "n
 
 @pytest.fixture
 def tools() -> Tools:
-    found = Tools()
-    needs("uv", found.which("uv") is not None, "uv is not on this computer")
     said = "no package index answers here, so that the documents' pins cannot be looked up"
     needs("index", index_answers(), said)
-    return found
+    return Tools()
 
 
 def index_answers() -> bool:
@@ -96,7 +94,7 @@ def test_an_example_is_locked_for_its_machine(
     session = Session(file, on=cluster_name, sets=[wall], environ={"USER": "ada", "HOME": str(tmp_path)})
     module = import_module(f"hpctrain_plugins.environments.{session.run.environment.use}")
     pins = tuple(module.pin(run=session.run, cluster=session.cluster, tools=tools))
-    path_of(file).write_text(text(file, {cluster_name: (asked(session.run), pins)}))
+    path_of(file).write_text(text(file, {cluster_name: (request_hash(session.run), pins)}))
     kept = read(file, cluster_name, session.run)
     assert (set(kept.pins), kept.stale) == (set(pins), False)
     wheels = [p for p in pins if p.kind == "pypi"]

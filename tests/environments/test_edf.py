@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ from hpctrain.errors import ConfigError, Problem, fatal
 from hpctrain.model.step import Pin
 from hpctrain.render import files as rendered
 from hpctrain.run.tools import Tools
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.reading.toml import loads
 from hpctrain.session import Session
 from hpctrain_plugins.environments.edf import pins
-from tests.conftest import needs
 from tests.e2e.conftest import here as here
 from tests.e2e.product import Product
 from tests.environments.conftest import wheel
@@ -67,7 +65,7 @@ def step_file(one: Session, step: str, name: str) -> str:
     assert found is not None
     (file,) = [f for f in (*found.around.files, *found.step.files) if f.path == name]
     at = {role: f"/{role}" for role in one.cluster.storage}
-    return rendered.text(file, attrs.evolve(one.binding, roots={**at, "runfile": str(one.raw.base)}))
+    return rendered.text(file, attrs.evolve(one.binding, roots={**at, "runfile": str(one.source.base)}))
 
 
 def test_an_image_holds_what_the_run_names_in_this_order(tmp_path: Path) -> None:
@@ -190,7 +188,7 @@ def test_a_description_of_ones_own_is_the_base_of_the_run_s(tmp_path: Path) -> N
         (f'{BASE}\nkind = "venv"\napt = ["git"]', "", "edf", "Python packages alone"),
         (f'{BASE}\nhas = "own.toml"', "", "image-list", "own.toml"),
         ('edf = "own.toml"', 'image = "/a"\n[env]\nA = 1\n', "edf", "strings alone"),
-        ('edf = "own.toml"', 'image = "/a"\nwork_dir = "/"\n', "edf", "work_dir is no key"),
+        ('edf = "own.toml"', 'image = "/a"\nwork_dir = "/"\n', "edf", "work_dir is not a key"),
         ('edf = "own.toml"', 'image = "/a"\nwritable = "yes"\n', "edf", "another type"),
         ('edf = "own.toml"', 'image = "/${NOT_SET}/a"\n', "edf-variable", "nothing sets NOT_SET"),
         (
@@ -221,7 +219,7 @@ def test_inside_the_engine_nothing_that_its_hook_sets(tmp_path: Path) -> None:
     assert train is not None
     assert not {v.name for v in train.around.env} & {*sets, "NCCL_NET"}
     outside = Session(
-        one.raw.path,
+        one.source.path,
         sets=['environment.use="ready"', 'environment.ready.prefix="/p"'],
         environ={"USER": "ada", "HOME": str(tmp_path)},
     )
@@ -249,7 +247,6 @@ def test_install_writes_a_description_and_never_over_somebody_s(here: Product) -
 
 @pytest.fixture
 def house(tmp_path: Path) -> Path:
-    needs("uv", shutil.which("uv") is not None, "uv resolves for another architecture, and is not here")
     folder = tmp_path / "house"
     (folder / "none").mkdir(parents=True)
     wheel(folder, "alpha", "1.0", requires="torch>=2.1")

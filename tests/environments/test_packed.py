@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels import packed, packing, verified
 from hpctrain_plugins.environments.wheels.options import Expect
+from tests.conftest import ROOT, needs
 from tests.defaults.rig import World, cluster, plan
 from tests.environments.test_technologies import pinned
 
@@ -37,14 +39,17 @@ def asked(shelf: Path, **options: object) -> RunSpec:
     return RunSpec(name="r", cluster="toy", environment=env)
 
 
-def unpack(archive: Path, folder: Path, prefix: Path, *more: Path, step: str = "train") -> str:
+def unpack(archive: Path, folder: Path, prefix: Path, *more: Path, step: str = "train", code: int = 0) -> str:
     """What node.sh runs on each node."""
+    helpers = folder.parent.parent / "code"
+    helpers.mkdir(exist_ok=True)
+    shutil.copy(ROOT / "core/hpctrain/render/publish.sh", helpers)
     script = folder.parent.parent / "unpack.sh"
     script.write_text(packed.SCRIPT)
-    env = {"PATH": "/usr/bin:/bin", "HPC_STEP": step, "HOSTNAME": "nid001"}
+    env = {"PATH": "/usr/bin:/bin", "HPC_STEP": step, "HOSTNAME": "nid001", "HPC_RUN": str(helpers.parent)}
     argv = ("bash", str(script), str(archive), str(folder), str(prefix), *map(str, more))
     done = subprocess.run(argv, capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done.stderr
 
 
@@ -67,6 +72,17 @@ def test_the_copy_of_a_node_is_whole_and_its_own(shelf: Path, world: World, tmp_
     said = subprocess.run([own / "bin/alpha-say"], capture_output=True, text=True, check=True).stdout.strip()
     assert said == str(own)  # the scripts run the node's Python
     assert [p.name for p in own.parent.iterdir()] == [own.name]
+
+
+@pytest.mark.parametrize("deep", [0, 1], ids=["the environment", "the folder above"])
+def test_what_another_user_made_on_the_node_is_not_the_environment(tmp_path: Path, deep: int) -> None:
+    needs("root", os.geteuid() == 0, "only root can give a folder to another user")
+    folder = tmp_path / "node/hpctrain/venv-1"
+    (folder / "bin").mkdir(parents=True)
+    planted = (folder, *folder.parents)[deep]
+    os.chown(planted, 61002, 61002)
+    refusal = unpack(tmp_path / "none.tar", folder, tmp_path, code=7)
+    assert f"{planted} belongs to 61002, who is not among the owners you accept; remove it" in refusal
 
 
 def test_a_node_without_room_reads_the_shared_one(tmp_path: Path) -> None:
@@ -104,7 +120,7 @@ def test_it_is_broadcast_where_that_is_predicted_to_be_quicker(
     layer = venv.enter_env(run=run, cluster=many, pins=())
     (unpacked,) = layer.node
     assert isinstance(unpacked, Cmd)
-    told = [cmd.argv for cmd in layer.job if isinstance(cmd, Cmd)]
+    told = [c.argv for c in layer.job if isinstance(c, Cmd) and c.argv[0] != "hpc_trust"]
     if not spreads:
         assert (told, len(unpacked.argv)) == ([], 5)
         return

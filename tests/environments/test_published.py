@@ -7,6 +7,7 @@ causal-conv1d and mamba-ssm are not compiled, by their own switch; DeepSpeed's f
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.run.tools import Tools
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels.options import Built
-from tests.conftest import needs
+from tests.conftest import ROOT, needs
 from tests.defaults.rig import World, cluster, plan
 from tests.environments.conftest import wheel
 from tests.environments.test_compile import ON, NoRoute
@@ -28,9 +29,15 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 TORCH = os.environ.get("HPCTRAIN_TORCH_PYTHON", sys.executable)
 SHORT = f"{sys.version_info[0]}.{sys.version_info[1]}"
+CCACHE = """\
+#!/bin/sh
+export CCACHE_DIR='{folder}' CCACHE_BASEDIR=/ CCACHE_NOHASHDIR=1
+exec ccache {compiler} "$@"
+"""
 HERE = "2.13.0+here"
 """No index has this build, so that the shelf is where it comes from."""
-OUTSIDE = ("PIP_", "SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy", "HTTP", "NO_PROXY")
+OUTSIDE = ("PIP_", "SSL_CERT_", "http_proxy", "https_proxy", "no_proxy", "HTTP", "NO_PROXY")
+"""What the owner of a machine may have set for every program on it; no test needs any of these."""
 
 
 @pytest.fixture
@@ -50,10 +57,24 @@ def shelf(tmp_path: Path) -> Path:
     return folder
 
 
+def compilers(tmp_path: Path) -> Path:
+    """A folder for the path with the machine's compilers behind ccache, where that is installed: whatever the
+    same compiler was handed before, with the same flags, is not compiled again. Which paths it came from
+    does not count, since each test has a folder of its own."""
+    folder = tmp_path / "compilers"
+    folder.mkdir()
+    for name in ("c++", "g++", "cc", "gcc") if shutil.which("ccache") else ():
+        if compiler := shutil.which(name):
+            script = folder / name
+            script.write_text(CCACHE.format(folder=ROOT / ".cache/ccache", compiler=compiler))
+            script.chmod(0o755)
+    return folder
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     (tmp_path / "files").mkdir()
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    path = os.pathsep.join((str(compilers(tmp_path)), str(Path(sys.executable).parent), os.environ["PATH"]))
     mine = {name: value for name, value in os.environ.items() if name.startswith(OUTSIDE)}
     return World(tmp_path / "fs", tmp_path / "files", env={**mine, "PATH": path})
 

@@ -15,9 +15,10 @@ from hpctrain.model.layer import How, Layer
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Need, Pin
 from hpctrain.model.words import Loc
+from hpctrain.run.tools import Tools
 from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import conda, uv, venv
-from hpctrain_plugins.environments.wheels import options
+from hpctrain_plugins.environments.wheels import options, uv_tool
 from tests.defaults.rig import World, cluster, plan
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -152,9 +153,9 @@ def test_uv_comes_from_the_house_and_fills_the_prefix(shelf: Path, world: World)
 
 
 def test_uv_is_pinned_like_a_package() -> None:
-    from hpctrain_plugins.environments.wheels import wants, ways
+    from hpctrain_plugins.environments.wheels import packages_spec, ways
 
-    read = wants.read(asked("uv", uv, Path("/shelf")), ONE, ways.Uv.program)
+    read = packages_spec.read(asked("uv", uv, Path("/shelf")), ONE, ways.Uv.program)
     assert "uv" in read.wheels
 
 
@@ -169,11 +170,8 @@ def test_the_three_have_the_same_keys() -> None:
 
 
 def _uv() -> Path | None:
-    import shutil
-
-    found = Path(sys.executable).parent / "uv"
-    told = str(found) if found.is_file() else shutil.which("uv")
-    return Path(told) if told else None
+    program = uv_tool.path(Tools())
+    return Path(program) if program else None
 
 
 def _as_wheel(program: Path, shelf: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Generator
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain.errors import ConfigError, NotReachable, StepFailed
+from hpctrain.errors import ConfigError, StepFailed
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster, Place
 from hpctrain.model.layer import How, Layer
@@ -23,7 +22,7 @@ from hpctrain.model.words import Cmd, Var
 from hpctrain.run.tools import Tools
 from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import venv
-from hpctrain_plugins.environments.wheels import wants
+from hpctrain_plugins.environments.wheels import packages_spec
 from tests.defaults.rig import World, cluster, plan
 from tests.environments.conftest import wheel
 
@@ -60,6 +59,7 @@ def own_code(folder: Path) -> tuple[Package, ...]:
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     )
     source = Path(__file__).with_name("conftest.py").read_text().partition("@pytest")[0]
+    source = "".join(line for line in source.splitlines(True) if not line.startswith("from tests."))
     build = (
         "def build_wheel(folder, *_):\n"
         "    Path('litter').touch()\n"
@@ -183,7 +183,7 @@ def test_the_build_that_comes_first_decides(shelf: Path, tmp_path: Path) -> None
 
 
 def test_what_does_not_exist_is_a_clear_error(shelf: Path) -> None:
-    with pytest.raises(ConfigError, match="do not fit together") as caught:
+    with pytest.raises(ConfigError, match="no index that was asked has nothing-of") as caught:
         locked(asked("nothing-of-this-name==9", find_links=(str(shelf),)))
     (problem,) = caught.value.problems
     assert problem.where == "environment.packages"
@@ -212,19 +212,14 @@ def test_a_requirements_file_is_read() -> None:
     env = Environment(use="venv", requirements="r.txt", options=venv.Options())
     text = "# ours\nbeta  # and what it needs\n\nalpha>=1\n"
     spec = RunSpec(name="r", cluster="toy", environment=env, texts={"r.txt": text})
-    assert wants.read(spec, cluster()).wheels == ("beta", "alpha>=1")
+    assert packages_spec.read(spec, cluster()).wheels == ("beta", "alpha>=1")
 
 
-def test_another_machine_needs_its_python_and_uv(tmp_path: Path) -> None:
-    far = cluster(arch="aarch64")
+def test_another_machine_needs_its_python() -> None:
     with pytest.raises(ConfigError, match="needs to know the Python"):
-        locked(asked("six"), far)
-    nothing = Tools(environ={"PATH": str(tmp_path)})
-    with pytest.raises(NotReachable, match="uv resolves packages for toy"):
-        venv.pin(run=asked("six", python="3.11"), cluster=far, tools=nothing)
+        locked(asked("six"), cluster(arch="aarch64"))
 
 
-@pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not on this computer")
 def test_another_machine_is_resolved_for_and_not_this_one(shelf: Path) -> None:
     wheel(shelf, "far", "2.0", tag="cp310-cp310-manylinux_2_28_x86_64")
     wheel(shelf, "far", "1.0", tag="cp310-cp310-manylinux_2_28_aarch64")

@@ -133,3 +133,12 @@ def test_an_observer_that_fails_is_a_warning_and_the_next_is_told() -> None:
     hooks.tell(event="submitted")
     assert told == ["submitted"]
     assert "pager is down" in hooks.warnings[0].message
+
+
+def test_two_plugins_without_hooks_are_two() -> None:
+    hooks = Hooks()
+    hooks.add(entry("clusters", "small"), SimpleNamespace())
+    hooks.add(entry("hooks", "acme"), SimpleNamespace())
+    assert [plugin.partition(" ")[0] for plugin in hooks.plugins] == ["clusters:small", "hooks:acme"]
+    with pytest.raises(PluginError, match="is registered twice"):
+        hooks.add(entry("hooks", "acme"), SimpleNamespace())

@@ -11,7 +11,8 @@ import pytest
 from hpctrain.errors import ConfigError, PluginError
 from hpctrain.hooks.load import find, load, load_file
 from hpctrain.hooks.manager import Hooks
-from hpctrain.hooks.scan import installed
+from hpctrain.hooks.scan import installed, published_clusters
+from tests.clusters import HOMES
 from tests.hooks.dists import GOOD, cluster
 
 GIVEN = {"run": None, "cluster": None, "launch": None}
@@ -39,8 +40,12 @@ BROKEN = {
     "import": ("import nothing_like_this\n", "cannot be imported: ModuleNotFoundError"),
     "unknown hook": (HOOK + "def lanch(run): ...\n", "there is no hook lanch"),
     "unknown argument": (HOOK + "def launch(rum): ...\n", "rum"),
-    "old api": ("HPCTRAIN_API = 0\n", "speaks hook API 0; this hpctrain speaks 1"),
-    "no api": ("", "does not say HPCTRAIN_API"),
+    "old api": ("HPCTRAIN_API = 0\n", "speaks hook API 0; this hpctrain supports 1"),
+    "newer api": ("HPCTRAIN_API = 2\n", "speaks hook API 2; this hpctrain supports 1"),
+    "api of another type": ("HPCTRAIN_API = '1'\n", "speaks hook API '1'; this hpctrain supports 1"),
+    "no api": ("", "does not define HPCTRAIN_API"),
+    "exit at import": ("import sys\nsys.exit(0)\n", "cannot be imported: SystemExit: 0"),
+    "exit in a hook": (HOOK + "def configure_network(run): raise SystemExit(0)\n", "raised SystemExit: 0"),
     "wrong result": (HOOK + "def configure_network(run): return 'NCCL'\n", "returned str, not Layer"),
     "generator": (HOOK + "def configure_network(run): yield 1\n", "returned generator, not Layer"),
     "raises": (HOOK + "def configure_network(run): {}['hsn']\n", "raised KeyError: 'hsn'"),
@@ -67,8 +72,8 @@ def test_a_broken_plugin_is_named(site: Path, how: str) -> None:
 def test_a_file_of_hooks_is_not_a_distribution_to_upgrade(tmp_path: Path) -> None:
     file = tmp_path / "acme.py"
     file.write_text("import os\n")
-    with pytest.raises(PluginError, match="does not say HPCTRAIN_API") as caught:
-        load_file(file)
+    with pytest.raises(PluginError, match="does not define HPCTRAIN_API") as caught:
+        load_file(file, file)
     assert caught.value.problems[0].hint == f"HPCTRAIN_API = 1      (at the top of {file})"
 
 
@@ -97,6 +102,11 @@ def test_the_first_distribution_on_the_path_shadows_the_same_one_later(tmp_path:
     assert [e.version for e in found["clusters:lumi"]] == ["2"]
 
 
+def test_the_clusters_that_can_be_installed_are_those_of_the_project() -> None:
+    """As its metadata says, so that core need not know them."""
+    assert set(published_clusters()) == {"local", *HOMES}
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("frontir", 'cluster = "frontier"'), ("olivia", "pip install 'hpctrain[olivia]'"), ("xyzzy", "")],
@@ -108,3 +118,23 @@ def test_a_cluster_that_is_not_installed(site: Path, name: str, hint: str) -> No
     problem = caught.value.problems[0]
     assert problem.message == f'no cluster "{name}"; installed: frontier'
     assert problem.hint == hint
+
+
+def test_what_a_plugin_prints_at_import_is_quoted_and_no_answer(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster(site, "loud", "acme_loud", "print('a\\x1b]0;x\\x07\\nb')\n" + GOOD)
+    load(find("clusters", "loud", installed((str(site),))))
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        r"hpctrain: loud (acme-loud 0.3) printed 'a\x1b]0;x\x07' when it was imported",
+        "hpctrain: loud (acme-loud 0.3) printed 'b' when it was imported",
+    ]
+
+
+def test_a_file_of_hooks_that_exits_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "acme.py"
+    file.write_text("raise SystemExit(0)\n")
+    with pytest.raises(PluginError, match="cannot be imported: SystemExit: 0"):
+        load_file(file, file)

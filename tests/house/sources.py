@@ -57,11 +57,8 @@ def tree(path: Path) -> ast.Module:
 
 
 def imports(module: ast.Module) -> Iterator[Import]:
-    """What a module imports when it runs, wherever in it; what only type checkers see is left out."""
-    unseen = {id(n) for block in ast.walk(module) if _for_types(block) for n in ast.walk(block)}
+    """What a module imports: at its top, inside functions, and for type checkers alone."""
     for node in ast.walk(module):
-        if id(node) in unseen:
-            continue
         if isinstance(node, ast.Import):
             yield from (Import(alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -69,5 +66,6 @@ def imports(module: ast.Module) -> Iterator[Import]:
             yield from (Import(f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
 
 
-def _for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+def module_name(path: Path) -> tuple[str, ...]:
+    """The dotted name of a product file, in parts; that of a package's own file ends with `__init__`."""
+    return path.with_suffix("").parts[1:]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hpctrain.runfile.text import read_toml
+from hpctrain.runfile.reading.text import read_toml
 from hpctrain.testing.plans import SCHEDULER_WORDS
 from tests.house.sources import ROOT, files, tree
 

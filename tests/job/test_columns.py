@@ -63,7 +63,7 @@ def test_a_parquet_file_that_is_cut_is_none(whole: bytes, tmp_path: Path) -> Non
     path = tmp_path / "x.parquet"
     for end in (*range(0, len(whole), 9), len(whole) - 1):
         path.write_bytes(whole[:end])
-        with pytest.raises(ValueError, match="no whole Parquet"):
+        with pytest.raises(ValueError, match="not a complete Parquet"):
             parquet.columns(path)
 
 

@@ -19,6 +19,15 @@ __version__ = "2.9.0"
 class cuda:
     device_count = staticmethod(lambda: {devices})
     is_available = staticmethod(lambda: False)
+class xpu:
+    device_count = staticmethod(lambda: {intel})
+    is_available = staticmethod(lambda: {intel} > 0)
+    get_device_name = staticmethod(lambda number: "Max 1550")
+class ones:
+    def __init__(self, count, device):
+        assert device == "xpu"
+    sum = lambda self: self
+    item = lambda self: 2.0
 for library in {libraries!r}:
     ctypes.CDLL(library)
 """
@@ -41,9 +50,10 @@ def proof(
     cuda: str = "12.6",
     hip: str = "",
     devices: int = 4,
+    intel: int = 0,
 ) -> tuple[int, str]:
     """The exit code and what is said, with such a torch."""
-    text = TORCH.format(cuda=cuda, hip=hip, devices=devices, libraries=libraries)
+    text = TORCH.format(cuda=cuda, hip=hip, devices=devices, intel=intel, libraries=libraries)
     (tmp_path / "torch.py").write_text(text)
     path = os.pathsep.join((str(tmp_path), *sys.path))
     done = subprocess.run(
@@ -99,3 +109,10 @@ def test_versions() -> None:
         "/a/libnccl.so.2.27.5",
         "/b/librccl.so.1",
     ]
+
+
+def test_the_gpus_of_intel_are_counted_by_torch_too(tmp_path: Path) -> None:
+    code, said = proof(tmp_path, "--devices=6", cuda="", devices=0, intel=6)
+    assert (code, "gpus 6: Max 1550" in said) == (0, True), said
+    code, said = proof(tmp_path, "--devices=6", cuda="", devices=0, intel=2)
+    assert (code, "torch sees 2 GPUs, and 6 are wanted" in said) == (1, True), said

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain_job import hub
+from hpctrain_job import documents, hub
 from hpctrain_job.proof import git_name
 from hpctrain_job.room import NoSpace
-from hpctrain_job.web import Failed, Refused
+from hpctrain_job.web import Failed, Refused, WrongContent
 from tests.job.conftest import QUICK
 from tests.job.server import Server, page, short, status
 
@@ -58,7 +58,9 @@ def test_brings_what_training_needs(server: Server, tmp_path: Path) -> None:
 
 def test_what_exceeds_the_sites_quota_is_not_begun(server: Server, tmp_path: Path) -> None:
     repo = publish(server, tmp_path)
-    with pytest.raises(NoSpace, match=r"0\.0 GB are to come, and the site's quota there is 5e-05 GB"):
+    with pytest.raises(
+        NoSpace, match=r"0\.0 GB are still to be written, and the site's quota there is 5e-05 GB"
+    ):
         hub.snapshot(repo, "main", tmp_path / "s", quota_gb=5e-5, patience=QUICK)
     assert not [path for path, _ in server.seen if "/resolve/" in path]
 
@@ -104,7 +106,7 @@ def test_survives_a_bad_day(server: Server, tmp_path: Path) -> None:
 def test_which_files_are_wanted(
     names: list[str], include: list[str], exclude: list[str], kind: str, expect: list[str]
 ) -> None:
-    assert hub.wanted(names, include, exclude, kind) == expect
+    assert hub.select_files(names, include, exclude, kind) == expect
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "a/../../b", ""])
@@ -112,6 +114,52 @@ def test_names_that_leave_the_folder_are_refused(server: Server, tmp_path: Path,
     server.document("/api/models/org/m/revision/main", {"sha": COMMIT, "siblings": [{"rfilename": name}]})
     with pytest.raises(Refused, match="leave its folder"):
         hub.snapshot(hub.Repo("org/m", endpoint=server.url), "main", tmp_path / "s", patience=QUICK)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"sha": COMMIT}, {"siblings": []}, [], "x", None, {"sha": 3, "siblings": []},
+        {"sha": COMMIT, "siblings": [3]}, {"sha": COMMIT, "siblings": {"a": 1}},
+        {"sha": COMMIT, "siblings": [{"rfilename": 3}]}, {"sha": COMMIT, "siblings": [{}]},
+        {"sha": COMMIT, "siblings": [{"rfilename": "a", "size": "9"}]},
+        {"sha": COMMIT, "siblings": [{"rfilename": "a", "size": -1}]},
+        {"sha": COMMIT, "siblings": [{"rfilename": "a", "lfs": "b"}]},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_an_answer_that_is_no_listing(server: Server, tmp_path: Path, answer: object) -> None:
+    server.document("/api/models/org/m/revision/main", answer)
+    with pytest.raises(Failed, match="no listing of a repository"):
+        hub.snapshot(hub.Repo("org/m", endpoint=server.url), "main", tmp_path / "s", patience=QUICK)
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"), [(["a", "a/b"], "as a file and as a folder"), (["x" * 300], "too long")]
+)
+def test_names_that_no_folder_can_hold(
+    server: Server, tmp_path: Path, names: list[str], complaint: str
+) -> None:
+    rows = [{"rfilename": name} for name in names]
+    server.document("/api/models/org/m/revision/main", {"sha": COMMIT, "siblings": rows})
+    with pytest.raises(Refused, match=complaint):
+        hub.snapshot(hub.Repo("org/m", endpoint=server.url), "main", tmp_path / "s", patience=QUICK)
+    assert not (tmp_path / "s").exists()
+
+
+def test_an_endless_listing_and_an_endless_file_end(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = publish(server, tmp_path)
+    path = f"/org/m/resolve/{COMMIT}/config.json"
+    server.files[path] = b"{" * (8 << 20)
+    with pytest.raises(WrongContent):
+        hub.snapshot(repo, "main", tmp_path / "s", include=["config.json"], patience=QUICK)
+    assert not (tmp_path / "s/config.json").exists()
+    monkeypatch.setattr(documents, "LARGEST", 1000)
+    server.files["/api/models/org/m/revision/main"] = b" " * 2000
+    with pytest.raises(Failed, match="larger than"):
+        hub.snapshot(repo, "main", tmp_path / "t", patience=QUICK)
 
 
 def test_no_file_matches(server: Server, tmp_path: Path) -> None:

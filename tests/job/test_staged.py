@@ -49,8 +49,8 @@ def test_what_is_whole_has_no_fault(tmp_path: Path) -> None:
         ("model", {"config.json": None}, "there are weights and no config.json"),
         ("model", {"model-2.safetensors": None}, "names model-2.safetensors, which is not there"),
         ("model", {"model-2.safetensors": safetensors(16)[:-1]}, "its header says"),
-        ("model", {"model-1.safetensors": b"<html>busy</html>"}, "is no whole safetensors file"),
-        ("model", {"model-1.safetensors": b""}, "is no whole safetensors file"),
+        ("model", {"model-1.safetensors": b"<html>busy</html>"}, "is not a complete safetensors file"),
+        ("model", {"model-1.safetensors": b""}, "is not a complete safetensors file"),
         ("model", {"tokenizer.json": staged.POINTER + b"v1\noid sha256:0"}, "is a pointer of git-lfs"),
         ("model", {"config.json": b'{"auto_map": {"AutoModel": "modeling.M"}}'}, "names modeling.py"),
         ("model", {"config.json": b'{"auto_map": {"AutoModel": "a/b--modeling.M"}}'}, "its code from a/b"),
@@ -95,5 +95,5 @@ def test_the_command_names_every_asset_and_how_to_stage_it_anew(tmp_path: Path) 
     done = subprocess.run(argv, cwd=ROOT / "core", capture_output=True, text=True, check=False)
     assert done.returncode == 66
     assert done.stdout == "model: whole, nothing in it asks for the network\n"
-    assert f"rows: {gone} is not there\n  to stage it anew: rm {gone}\n" in done.stderr
+    assert f"rows: {gone} is not there\n  to stage it again: rm {gone}\n" in done.stderr
     assert subprocess.run(argv[:-1], cwd=ROOT / "core", check=False, capture_output=True).returncode == 0

@@ -23,11 +23,15 @@ MEMBERS = {
 }
 
 
+def pyproject(member: str) -> dict[str, Any]:
+    """The whole pyproject.toml of a member."""
+    return tomllib.loads((MEMBERS[member] / "pyproject.toml").read_text(encoding="utf-8"))
+
+
 def project(member: str) -> dict[str, Any]:
     """The `[project]` table of a member."""
-    text = (MEMBERS[member] / "pyproject.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = tomllib.loads(text)["project"]
-    return found
+    table: dict[str, Any] = pyproject(member)["project"]
+    return table
 
 
 def pythons() -> dict[str, str]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.packaging.test_install import _digests
 
 
 def test_an_editable_install_runs_from_the_tree(make: Make, dist: Path) -> None:
-    environment = make(OWN, "hatchling", "editables")
+    environment = make(OWN, "hatchling", "hatch-fancy-pypi-readme", "editables")
     links = (f"--find-links={dist}", f"--find-links={ROOT / '.cache/wheels'}")
     folders = [word for folder in MEMBERS.values() for word in ("-e", str(folder))]
     environment.pip("install", "--no-index", "--no-build-isolation", *links, *folders)
@@ -31,12 +32,33 @@ def test_an_editable_install_runs_from_the_tree(make: Make, dist: Path) -> None:
     assert len(_digests(environment)) == len(MEMBERS) - 1  # core is no cluster; `local` comes with plugins
 
 
-@pytest.mark.parametrize("member", ["hpctrain", "hpctrain_plugins", "hpctrain_alps"])
-def test_a_source_distribution_holds_only_what_it_should(tmp_path: Path, member: str) -> None:
-    argv = (sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path))
+def _built(kind: str, source: Path, folder: Path) -> Path:
+    argv = (sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder))
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run(argv, cwd=MEMBERS[member], env=env, check=True, timeout=LIMIT, capture_output=True)
-    (path,) = tmp_path.glob("*.tar.gz")
+    subprocess.run(argv, cwd=source, env=env, check=True, timeout=LIMIT, capture_output=True)
+    (path,) = folder.iterdir()
+    return path
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_wheel_of_the_source_distribution_is_the_same(
+    wheels: dict[str, Path], tmp_path: Path, member: str
+) -> None:
+    with tarfile.open(_built("sdist", MEMBERS[member], tmp_path / "sdist")) as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Debian 12's Python 3.11.2
+        archive.extractall(tmp_path / "source")
+    (source,) = (tmp_path / "source").iterdir()
+    wheel = _built("wheel", source, tmp_path / "wheel")
+    assert wheel.name == wheels[member].name
+    with ZipFile(wheel) as rebuilt, ZipFile(wheels[member]) as direct:
+        assert {n: rebuilt.read(n) for n in rebuilt.namelist()} == {
+            n: direct.read(n) for n in direct.namelist()
+        }
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_source_distribution_holds_only_what_it_should(tmp_path: Path, member: str) -> None:
+    path = _built("sdist", MEMBERS[member], tmp_path)
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
         licence = next(m for m in archive.getmembers() if m.name.endswith("/LICENSE"))

@@ -13,8 +13,6 @@ from hpctrain.model.cluster import (
     Cluster,
     Hardware,
     LaunchFacts,
-    NetVar,
-    Network,
     Place,
     Policy,
     Queue,
@@ -22,6 +20,7 @@ from hpctrain.model.cluster import (
     Storage,
 )
 from hpctrain.model.duration import Duration
+from hpctrain.model.network import NetVar, Network
 from hpctrain.model.run import Asset, Environment, Resources, RunSpec, TrainSpec
 from hpctrain.model.step import Artifact, Launch, Need, Ranks, Step
 from hpctrain.model.train import Train

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.cli.show_explain import explain_lines
+from hpctrain.cli.show.explain import explain_lines
 from hpctrain.plan.explain import explain
 from hpctrain.session import Session
 from hpctrain.ui.term import Term
@@ -46,21 +46,21 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     ("key", "said"),
     [
         ("resources.time", '= "1h30m"  from run file, run.toml:6'),
-        ("resources.gpus", "= -  the default, which nobody changed"),
-        ("checkpoint.keep", "= 3  the default, which nobody changed"),
+        ("resources.gpus", "= -  the default, not changed by any layer"),
+        ("checkpoint.keep", "= 3  the default, not changed by any layer"),
         ("environment.use", '= "conda"  from --set environment.use="conda"'),
         ("environment.conda.first", '= ["torch==2.9.0"]  from run file, run.toml:10'),
-        ("environment.conda.glibc", '= "2.28"  the default, which nobody changed'),
-        ("environment.conda.expect.cuda", '= ""  the default, which nobody changed'),
+        ("environment.conda.glibc", '= "2.28"  the default, not changed by any layer'),
+        ("environment.conda.expect.cuda", '= ""  the default, not changed by any layer'),
         ("environment.venv.first", " from run file, run.toml:12; not used in this run"),
         ("assets.model.hub", '= "org/x"  from run file, run.toml:14'),
-        ("assets.model.revision", '= ""  the default, which nobody changed'),
+        ("assets.model.revision", '= ""  the default, not changed by any layer'),
         (
             "environment.packages",
             '= ["trl==0.23.1", { name = "y", git = "https://x.org/y" }]  from run file, run.toml:8',
         ),
         ("env.A", '= "b c"  from run file, run.toml:19'),
-        ("secrets", "= []  the default, which nobody changed"),
+        ("secrets", "= []  the default, not changed by any layer"),
     ],
 )
 def test_a_key_is_explained_with_its_value(session: Session, key: str, said: str) -> None:

@@ -28,10 +28,10 @@ def test_the_surest_first_with_its_line_and_other_ranks(run: RunDirectory) -> No
     run.log("train", 2).write_text("one\ntorch.OutOfMemoryError: 16 GiB")
     run.log("train", 10).write_text("torch.OutOfMemoryError\n")
     first, second = diagnose(run, "train", [FULL, MEMORY]).causes
-    assert (first.rule, first.seen.log, first.seen.number) == (MEMORY, run.log("train", 2), 2)
-    assert first.seen.text == "torch.OutOfMemoryError: 16 GiB"
+    assert (first.rule, first.evidence.log, first.evidence.number) == (MEMORY, run.log("train", 2), 2)
+    assert first.evidence.text == "torch.OutOfMemoryError: 16 GiB"
     assert first.also == (run.log("train", 10),)
-    assert (second.rule, second.seen.log) == (FULL, run.log("train"))
+    assert (second.rule, second.evidence.log) == (FULL, run.log("train"))
 
 
 def test_line_numbers_of_a_log_that_is_read_from_its_end(
@@ -40,7 +40,7 @@ def test_line_numbers_of_a_log_that_is_read_from_its_end(
     monkeypatch.setattr(module, "TAIL", 40)
     run.log("train").write_text("x\n" * 1000 + "No space left on device\n")
     (cause,) = diagnose(run, "train", [FULL]).causes
-    assert (cause.seen.number, cause.seen.text) == (1001, "No space left on device")
+    assert (cause.evidence.number, cause.evidence.text) == (1001, "No space left on device")
 
 
 def test_without_a_rule_the_first_error_and_what_came_before(run: RunDirectory) -> None:
@@ -58,4 +58,4 @@ def test_rules_come_from_the_plugins_of_the_run(run: RunDirectory) -> None:
     run.record.append("created", plugins=plugins)
     rules = rules_of(run, {})
     assert "gpu-memory" in {rule.name for rule in rules}
-    assert {rule.source.split(" ")[0] for rule in rules} == {"trainers:trl"}
+    assert {rule.source.split(" ")[0] for rule in rules} == {"trainers:trl", "core"}

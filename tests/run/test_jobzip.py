@@ -74,7 +74,7 @@ def test_a_package_runs_from_the_zip(extra: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["no_such_package_x", "json.decoder", "base64", "../x", ""])
 def test_what_cannot_travel_is_said(name: str) -> None:
-    with pytest.raises(PluginError, match="which is no installed package"):
+    with pytest.raises(PluginError, match="which is not an installed package"):
         jobzip.build([name])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,41 @@ def test_a_broken_netrc_is_not_quoted(tmp_path: Path) -> None:
     assert caught.value.__suppress_context__
 
 
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that everybody may enter, as pytest's own are not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.parametrize(
+    ("file_mode", "home_mode", "fault"),
+    [
+        (0o600, 0o755, ""),
+        (0o644, 0o700, ""),
+        (0o644, 0o755, "can be read by everybody"),
+        (0o606, 0o700, "may be written by everybody"),
+    ],
+)
+def test_a_token_file_that_others_can_open_is_refused(
+    shared: Path, file_mode: int, home_mode: int, fault: str
+) -> None:
+    home = shared / "home"
+    path = put(home / "t", HF)
+    path.chmod(file_mode)
+    home.chmod(home_mode)
+    environ, settings = {"HOME": str(home)}, {"huggingface": {"file": "~/t"}}
+    if not fault:
+        assert secrets.require(["huggingface"], environ, settings=settings)
+        return
+    with pytest.raises(ConfigError) as caught:
+        secrets.require(["huggingface"], environ, settings=settings)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.message) == ("secret-file", f"{path} {fault}")
+    assert problem.hint.startswith(f"chmod 600 {path}")
+
+
 def test_settings_win_and_name_new_secrets(tmp_path: Path) -> None:
     put(tmp_path / "t", "  from-file \n\n")
     settings = {"huggingface": {"file": "~/t"}, "mine": {"env": "MINE"}}
@@ -105,8 +142,10 @@ def test_tokens_lie_privately_outside_the_run_and_can_be_removed(tmp_path: Path,
     assert folder == tmp_path / "state/secrets/demo-1-4f1c9a2e/train"
     assert (folder / "huggingface").read_text() == HF + "\n"
     assert [mode(p) for p in (folder, folder / "huggingface")] == [0o700, 0o600]
-    secrets.remove(tmp_path / "state", run)
-    secrets.remove(tmp_path / "state", run)
+    assert secrets.placed(tmp_path / "state", run) == ("train",)
+    secrets.remove(tmp_path / "state", run, "train")
+    secrets.remove(tmp_path / "state", run, "train")
+    assert secrets.placed(tmp_path / "state", run) == ()
     assert not folder.parent.exists()
 
 

@@ -15,7 +15,7 @@ from hpctrain.model.plan import Plan, PlannedStep, Surround
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Artifact, Step
 from hpctrain.model.words import Cmd, Secret, Var
-from hpctrain.render.here import here_files
+from hpctrain.render.login_step import here_files
 from hpctrain.run import jobzip, secrets
 from hpctrain.run.bind import bind
 from hpctrain.run.directory import RunDirectory
@@ -56,13 +56,13 @@ def test_a_step_makes_publishes_and_forgets_its_token(cluster: Cluster, tmp_path
     copy = Cmd.of("bash", "-c", 'printf %s "${#HF_TOKEN}" >"$WORK"; echo "$CANARY-"')
     directory, plan = rendered(cluster, tmp_path, copy)
     binding = bind(plan.cluster, plan.run, {"USER": "ada", "HOME": "/nowhere"})
-    assert not survey(plan, binding).made["make"]
+    assert not survey(plan, binding).artifact_exists["make"]
     with pytest.MonkeyPatch.context() as shell:
         shell.setenv("CANARY", "1")
         run_here(directory, plan)
     link = tmp_path / "a b" / "env" / MADE.loc.path
     assert link.read_text() == str(len(TOKEN))
-    assert survey(plan, binding).made["make"]
+    assert survey(plan, binding).artifact_exists["make"]
     assert directory.finished("make")
     assert json.loads((directory.step("make") / "exit").read_text())["code"] == 0
     assert directory.log("make").read_text().splitlines()[-1] == "-"

@@ -12,8 +12,8 @@ import pytest
 
 from hpctrain.errors import ConfigError, Problem
 from hpctrain.runfile.facts import Facts, load_facts
+from hpctrain.runfile.layers.source import read_run
 from hpctrain.runfile.load import Loaded, structure_run
-from hpctrain.runfile.raw import read_run
 
 DATA = Path(__file__).parent / "data"
 
@@ -74,7 +74,7 @@ class Project:
         (self.home / "frontier.toml").write_text(text)
 
     def load(self, *sets: str, on: str | None = None) -> tuple[Loaded, Facts]:
-        raw = read_run(on=on, sets=sets, environ=self.environ, here=self.path)
+        raw = read_run(on=on, sets=sets, environ=self.environ, start=self.path)
         site = self.home / "frontier.toml"
         facts = load_facts(
             DATA / "cluster.toml",
@@ -82,7 +82,7 @@ class Project:
             settings=raw.settings,
             user=raw.tiers(),
         )
-        return structure_run(raw, facts.run_tiers, options=OPTIONS, known=KNOWN), facts
+        return structure_run(raw, facts.run_tiers, options=OPTIONS, known_names=KNOWN), facts
 
     def problems(self, *sets: str, on: str | None = None) -> Sequence[Problem]:
         with pytest.raises(ConfigError) as caught:

@@ -14,14 +14,14 @@ import sys, time
 from pathlib import Path
 from hpctrain.runfile.facts import load_facts
 from hpctrain.runfile.load import structure_run
-from hpctrain.runfile.raw import read_run
+from hpctrain.runfile.layers.source import read_run
 start = time.process_time()
 raw = read_run(Path(sys.argv[1]), environ={})
 facts = load_facts(Path(sys.argv[2]), settings=raw.settings, user=raw.tiers())
 known = {"environment": ["conda", "venv"], "train": ["trl"]}
-structure_run(raw, facts.run_tiers, known=known)
+structure_run(raw, facts.run_tiers, known_names=known)
 print(time.process_time() - start)
-print("difflib" in sys.modules, "hpctrain.runfile.positions" in sys.modules)
+print("difflib" in sys.modules, "hpctrain.runfile.reading.positions" in sys.modules)
 """
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from hpctrain.runfile.chosen import technologies
+from hpctrain.runfile.layers.source import read_run
 from hpctrain.runfile.load import merged_run
-from hpctrain.runfile.raw import read_run
 from tests.runfile.conftest import Project
 
 
 def test_technologies_are_known_before_structuring(project: Project) -> None:
     project.replace("nodes = 2", 'nodes = "wrong"')
-    raw = read_run(environ=project.environ, here=project.path)
+    raw = read_run(environ=project.environ, start=project.path)
     assert technologies(merged_run(raw))["train"] == "trl"
 
 
 def test_a_single_table_is_the_choice(project: Project) -> None:
-    raw = read_run(environ=project.environ, here=project.path)
+    raw = read_run(environ=project.environ, start=project.path)
     assert technologies(merged_run(raw)) == {"environment": "venv", "train": "trl"}
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import ConfigError, Problem
+from hpctrain.model.cluster import Cluster
 from hpctrain.model.duration import Duration
-from hpctrain.runfile.facts import load_cluster, load_facts, site_file
-from hpctrain.runfile.settings import Settings, read_settings
+from hpctrain.runfile.facts import installed_site_file, load_cluster, load_facts, site_file
+from hpctrain.runfile.layers.settings import Settings, read_settings
 from tests.runfile.conftest import DATA, Project
 
 
@@ -54,10 +55,14 @@ def test_folder_and_file_are_the_same() -> None:
         ('name = "compute"', 'name = "login"', "duplicate-key", '"login" is the name of two places', 39),
         ("gpus = 8\n\n[[queue]]", 'queue = "bacth"\n\n[[queue]]', "unknown-name", 'no queue "bacth"', 42),
         ('max_time = "6h"', "max_time = 360", "wrong-type", "max_time is 360", 58),
-        ('proof = "NET/OFI"', 'proof = "NET/(OFI"', "wrong-value", "which is no regular expression", 85),
+        ('proof = "NET/OFI"', 'proof = "NET/(OFI"', "wrong-value", "which is not a regular expression", 85),
         ('title = "Frontier"\n', "", "missing-key", "title is missing", 1),
         ('name = "NCCL_NET_GDR_LEVEL"', 'name = "NCCL NET"', "name", '"NCCL NET" is not the name of', 94),
         ('[network]\nsource = "readme"\n', "[network]\n", "missing-key", "source is missing", 82),
+        ('forbids = ["chain"]', 'forbids = ["chains"]', "wrong-value", 'forbids[0] is "chains"', 65),
+        ("[policy]\n", '[policy]\nproject = "m[0-9]+"\n', "wrong-value", "one group is needed", 106),
+        ("[policy]\n", '[policy]\nproject = "(m"\n', "wrong-value", "not a regular expression", 106),
+        ('name = "login"\n', 'name = "login"\naccount = "{user}"\n', "wrong-value", "{user} is none of", 33),
     ],
 )
 def test_mistakes(old: str, new: str, code: str, message: str, line: int, tmp_path: Path) -> None:
@@ -87,6 +92,42 @@ def test_site_row_replaces_the_rows_of_its_name(project: Project) -> None:
     ]
 
 
+def test_gpus_that_the_scheduler_chooses_have_no_order(tmp_path: Path) -> None:
+    text = '[launch]\nvisible = "one"\ngpu_order = "reversed"\n'
+    (problem,) = broken(tmp_path, "[launch]\n", text)
+    assert problem.message.startswith('gpu_order is "reversed", and visible = "one" lets the scheduler')
+    assert problem.span is not None
+    assert problem.span.text == 'gpu_order = "reversed"'
+
+
+def test_a_place_that_may_write_is_one_of_the_clusters(tmp_path: Path) -> None:
+    (problem,) = broken(tmp_path, "[storage.assets]\n", '[storage.assets]\nwritable = ["logni"]\n')
+    assert (problem.message, problem.where) == ('no place "logni"', "storage.assets.writable[0]")
+
+
+def test_a_row_of_the_site_may_stand_in_front(project: Project) -> None:
+    project.site(
+        '[[place]]\nname = "cpu"\nsource = "guide"\nprovides = ["network"]\nbefore = "login"\n'
+        '[[queue]]\nname = "first"\nsource = "guide"\nbefore = "batch"\n'
+        '[[queue]]\nname = "last"\nsource = "guide"\n'
+    )
+    cluster = project.load()[1].cluster
+    assert [place.name for place in cluster.place] == ["cpu", "login", "compute"]
+    assert [queue.name for queue in cluster.queue] == ["first", "batch", "batch", "debug", "last"]
+
+
+def test_a_row_in_front_of_nothing_is_told_with_its_line(project: Project) -> None:
+    project.site(
+        '[[place]]\nname = "cpu"\nsource = "guide"\nprovides = ["network"]\nbefore = "logni"\n'
+        '[[queue]]\nname = "first"\nsource = "guide"\nbefore = "bacth"\n'
+    )
+    problems = project.problems()
+    assert [(p.message, p.span and p.span.line) for p in problems] == [
+        ('no place "logni"', 5),
+        ('no queue "bacth"', 9),
+    ]
+
+
 def test_site_file_of_another_cluster(project: Project) -> None:
     project.site('name = "lumi"\n')
     (problem,) = project.problems()
@@ -100,7 +141,7 @@ def test_settings_move_a_role_and_change_facts(project: Project) -> None:
     assert facts.cluster.storage["assets"].purge_days == 90
     assert facts.cluster.hardware.nodes == 4
     (row,) = [fact for fact in facts.rows() if fact.name == "storage.assets.path"]
-    assert row.origin.said == "settings.toml:2"
+    assert row.origin.label == "settings.toml:2"
 
 
 def test_unknown_role_points_into_the_settings(project: Project) -> None:
@@ -115,7 +156,7 @@ def test_unknown_role_points_into_the_settings(project: Project) -> None:
 def test_facts_with_layers(project: Project) -> None:
     project.site("[policy]\npoll_seconds = 120\n")
     rows = {fact.name: fact for fact in project.load()[1].rows()}
-    said = {name: (fact.value, fact.origin.said, fact.checked) for name, fact in rows.items()}
+    said = {name: (fact.value, fact.origin.label, fact.checked) for name, fact in rows.items()}
     assert said["queue.batch[0].max_time"] == ("2h", "cluster.toml:50", "2026-07-22")
     assert said["policy.poll_seconds"] == (120, "frontier.toml:2", "2026-07-22")
     assert said["network.var.FI_MR_CACHE_MONITOR.value"] == ("kdreg2", "cluster.toml:89", "2026-07-21")
@@ -157,6 +198,32 @@ def test_policy_can_be_tightened(project: Project) -> None:
     project.replace("[resources]\n", "[policy]\npoll_seconds = 300\nmax_gpus = 8\n[resources]\n")
     policy = project.load()[1].cluster.policy
     assert (policy.poll_seconds, policy.max_gpus) == (300, 8)
+
+
+def test_a_site_file_that_a_variable_names_does_not_loosen_the_installed_one(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its policy stays; all else that it says has given way to the file that is named."""
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    monkeypatch.setattr("hpctrain.runfile.facts.SITE_FOLDER", folder)
+    installed = folder / "frontier.toml"
+    source = '[[source]]\nid = "ours"\ntitle = "us"\nurl = "https://us"\nchecked = "2026-11-01"\n'
+    installed.write_text(f'{source}{POLICY}source = "ours"\n[hardware]\nnodes = 7\n')
+    assert installed_site_file("lumi") is None
+    assert site_file("frontier", {}) == installed_site_file("frontier") == installed
+
+    def policy(text: str) -> Cluster:
+        project.site(text)
+        return load_facts(DATA, site=project.home / "frontier.toml", installed=installed).cluster
+
+    kept = policy("[policy]\npoll_seconds = 300\n")
+    assert (kept.policy.poll_seconds, kept.policy.max_gpus) == (300, 256)
+    assert kept.hardware.nodes != 7
+    assert load_facts(DATA, installed=installed).cluster.policy.max_gpus == 256
+    with pytest.raises(ConfigError, match=r"policy\.max_gpus = 512: the site's cap is 256") as caught:
+        policy("[policy]\nmax_gpus = 512\n")
+    assert [problem.code for problem in caught.value.problems] == ["policy"]
 
 
 def test_policy_of_the_wrong_type_is_one_problem(project: Project) -> None:

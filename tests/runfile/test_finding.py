@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from hpctrain.errors import ConfigError
-from hpctrain.runfile.raw import read_run
+from hpctrain.runfile.layers.source import read_run
 from tests.runfile.conftest import Project, spot
 
 
@@ -40,11 +40,11 @@ def test_paths_of_settings_count_from_there(project: Project) -> None:
 def test_file_is_found_upwards(project: Project) -> None:
     below = project.path / "a" / "b"
     below.mkdir(parents=True)
-    raw = read_run(environ=project.environ, here=below)
+    raw = read_run(environ=project.environ, start=below)
     assert raw.path == project.path / "run.toml"
     (below.parent / ".git").mkdir()
     with pytest.raises(ConfigError) as caught:
-        read_run(environ=project.environ, here=below)
+        read_run(environ=project.environ, start=below)
     (problem,) = caught.value.problems
     assert problem.message == "no run.toml here or above"
 
@@ -53,7 +53,7 @@ def test_search_ends_at_home(project: Project) -> None:
     (project.home.parent / "run.toml").write_text("name = 'x'")
     (project.path / "run.toml").unlink()
     with pytest.raises(ConfigError, match=r"no run\.toml here or above"):
-        read_run(environ=project.environ, here=project.path)
+        read_run(environ=project.environ, start=project.path)
 
 
 def test_named_file(project: Project) -> None:
@@ -64,7 +64,7 @@ def test_named_file(project: Project) -> None:
         ("x" * 300, f"{'x' * 300} cannot be read: File name too long", ""),
     ):
         with pytest.raises(ConfigError) as caught:
-            read_run(Path(named), environ=project.environ, here=project.path)
+            read_run(Path(named), environ=project.environ, start=project.path)
         (problem,) = caught.value.problems
         assert problem.message == message
         assert problem.hint.endswith(hint)

@@ -7,10 +7,10 @@ import pytest
 from hpctrain.errors import ConfigError, Problem
 from hpctrain.model.run import Resources
 from hpctrain.runfile.facts import load_facts
+from hpctrain.runfile.judging.strict import Strict
+from hpctrain.runfile.layers.source import read_run
 from hpctrain.runfile.load import structure_run
-from hpctrain.runfile.raw import read_run
-from hpctrain.runfile.strict import Strict
-from hpctrain.runfile.text import parse_toml
+from hpctrain.runfile.reading.text import parse_toml
 from hpctrain_plugins.trainers import trl
 from hpctrain_trl.settings import FIELDS
 from tests.runfile.conftest import DATA, KNOWN, OPTIONS, Project
@@ -21,10 +21,10 @@ TRL = {**OPTIONS, ("train", "trl"): trl.Options}
 def refused(project: Project, text: str) -> Problem:
     """The one problem of this run file, read with the real trainer's options."""
     project.write(f'name = "x"\ncluster = "frontier"\n{text}')
-    raw = read_run(environ=project.environ, here=project.path)
+    raw = read_run(environ=project.environ, start=project.path)
     facts = load_facts(DATA / "cluster.toml", settings=raw.settings)
     with pytest.raises(ConfigError) as caught:
-        structure_run(raw, facts.run_tiers, options=TRL, known=KNOWN)
+        structure_run(raw, facts.run_tiers, options=TRL, known_names=KNOWN)
     (problem,) = caught.value.problems
     return problem
 
@@ -41,6 +41,12 @@ def test_a_key_of_the_trainer_one_table_too_high(project: Project, line: str, hi
     problem = refused(project, f'[train]\nuse = "trl"\n{line}\n')
     assert problem.message == f'unknown key "{line.split()[0]}"; it belongs in [train.trl]'
     assert problem.hint == hint
+
+
+def test_a_key_of_every_trainer_one_table_too_low(project: Project) -> None:
+    problem = refused(project, '[train]\nuse = "trl"\n[train.trl]\nuse = "nemo"\n')
+    assert problem.message == 'unknown key "use"; it belongs in [train]'
+    assert problem.hint == '[train]\nuse = "nemo"'
 
 
 @pytest.mark.parametrize(
@@ -140,3 +146,16 @@ def test_a_key_of_an_asset_that_names_no_origin_lists_them(project: Project) -> 
     assert problem.hint == "hub"
     assert problem.notes == ("one of hub, url, git, path, command or use is needed",)
     assert not refused(project, '[assets]\nmodel = { hub = "org/x", splitt = "train" }\n').notes
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('rev = "main"', "code.rev"),  # a table that may be left out has keys too
+        ("[resources]\ntme = { hours = 1 }", "time"),  # a duration is no table of its own
+    ],
+)
+def test_the_nearest_key_is_looked_for_by_what_a_table_may_hold(
+    project: Project, text: str, hint: str
+) -> None:
+    assert refused(project, f"{text}\n").hint == hint

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpctrain.runfile.keys import Keys
-from hpctrain.runfile.layers import Tier, merge
+from hpctrain.runfile.layers.layers import Tier, merge
 
 KEYS = st.sampled_from("abc")
 TREES = st.dictionaries(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpctrain.model.duration import Duration
-from hpctrain.runfile.raw import read_run
+from hpctrain.runfile.layers.source import read_run
 from tests.runfile.conftest import Conda, Project, Trl, spot
 
 
@@ -28,7 +28,7 @@ def test_typical(project: Project) -> None:
 def test_origins_and_their_lines(project: Project) -> None:
     project.settings('account = "GEN150"\n')
     loaded, _ = project.load("checkpoint.keep=5")
-    said = {key: origin.said for key, origin in loaded.origins.items()}
+    said = {key: origin.label for key, origin in loaded.origins.items()}
     assert said["resources.time"] == "run.toml:6"
     assert said["checkpoint.every"] == "run.toml:39"
     assert said["environment.use"] == "cluster.toml:112"
@@ -174,7 +174,7 @@ def test_a_higher_layer_chooses_among_alternatives(project: Project) -> None:
             "nodes = 2",
             "nodes = 2\ngpus = 2",
             "alternatives",
-            "nodes and gpus are given; keep one of them",
+            "nodes and gpus are both set; keep one",
             "resources.gpus",
             "run.toml:6:1 gpus",
             "",
@@ -289,7 +289,7 @@ def test_on_wins_over_the_file(project: Project) -> None:
     assert loaded.run.cluster == "isambard"
     assert (loaded.run.resources.nodes, loaded.run.resources.gpus) == (None, 8)
     assert loaded.run.checkpoint.every == Duration(1800)
-    assert loaded.origins["cluster"].said == "--on isambard"
+    assert loaded.origins["cluster"].label == "--on isambard"
 
 
 @pytest.mark.parametrize("name", ["../x", "$(id)", "a/b", "", "-x", "a..b"])
@@ -297,7 +297,7 @@ def test_the_cluster_is_a_name(project: Project, name: str) -> None:
     project.replace('cluster = "frontier"', f'cluster = "{name}"')
     raw = None
     if not name:
-        raw = read_run(environ=project.environ, here=project.path)
+        raw = read_run(environ=project.environ, start=project.path)
         assert raw.cluster == ""
         assert raw.on_cluster("frontier").tiers()[-1].data == {"cluster": "frontier"}
         return

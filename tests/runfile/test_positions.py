@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpctrain.runfile.keys import Keys
-from hpctrain.runfile.positions import scan
-from hpctrain.runfile.text import parse_toml
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.reading.positions import scan
+from hpctrain.runfile.reading.text import parse_toml
+from hpctrain.runfile.reading.toml import loads
 
 
 def leaves(value: Any, path: Keys = ()) -> Iterator[tuple[Keys, Any]]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hpctrain.model.run import Package, RunSpec
-from hpctrain.runfile.rules import RUN_CHECKS
-from hpctrain.runfile.strict import Strict
+from hpctrain.runfile.judging.rules import RUN_CHECKS
+from hpctrain.runfile.judging.strict import Strict
 
 
 def messages(**tables: Any) -> list[str]:
@@ -42,16 +42,16 @@ def test_right_assets(asset: dict[str, Any]) -> None:
     ("asset", "message"),
     [
         ({}, "hub, url, git, path, command or use is missing"),
-        ({"hub": "a/b", "url": "https://x"}, "hub and url are given; keep one of them"),
+        ({"hub": "a/b", "url": "https://x"}, "hub and url are both set; keep one"),
         ({"hub": "../b"}, 'hub is "../b"; org/name is needed'),
         ({"hub": "a/$(id)"}, 'hub is "a/$(id)"; org/name is needed'),
         ({"hub": "--help"}, 'hub is "--help"; org/name is needed'),
         ({"url": "file:///etc/passwd"}, 'url is "file:///etc/passwd"; http:// or https:// is needed'),
         ({"git": "-x"}, 'git is "-x", which looks like an option of a command'),
-        ({"path": "x", "rev": "1"}, "rev says nothing without git"),
-        ({"git": "x", "revision": "1"}, "revision says nothing without hub"),
-        ({"hub": "a/b", "sha256": "1"}, "sha256 says nothing without url or path"),
-        ({"path": "x", "inputs": ["y"]}, "inputs says nothing without command"),
+        ({"path": "x", "rev": "1"}, "rev has no effect without git"),
+        ({"git": "x", "revision": "1"}, "revision has no effect without hub"),
+        ({"hub": "a/b", "sha256": "1"}, "sha256 has no effect without url or path"),
+        ({"path": "x", "inputs": ["y"]}, "inputs has no effect without command"),
     ],
 )
 def test_wrong_assets(asset: dict[str, Any], message: str) -> None:
@@ -62,8 +62,8 @@ def test_wrong_assets(asset: dict[str, Any], message: str) -> None:
     ("package", "message"),
     [
         ({}, "requirement, path or git is missing"),
-        ({"path": "x", "git": "y"}, "path and git are given; keep one of them"),
-        ({"path": "x", "rev": "1"}, "rev says nothing without git"),
+        ({"path": "x", "git": "y"}, "path and git are both set; keep one"),
+        ({"path": "x", "rev": "1"}, "rev has no effect without git"),
         (
             {"requirement": "--index-url=x"},
             'requirement is "--index-url=x"; a package such as "trl==0.23.1" is needed',
@@ -141,8 +141,8 @@ def test_a_requirement_that_pip_reads(package: str) -> None:
     ("tables", "message"),
     [
         ({"code": {}}, "git or path is missing"),
-        ({"code": {"git": "x", "path": "y"}}, "git and path are given; keep one of them"),
-        ({"resources": {"nodes": 1, "gpus": 1}}, "nodes and gpus are given; keep one of them"),
+        ({"code": {"git": "x", "path": "y"}}, "git and path are both set; keep one"),
+        ({"resources": {"nodes": 1, "gpus": 1}}, "nodes and gpus are both set; keep one"),
         ({"env": {"A=B": "x"}}, '"A=B" is not the name of an environment variable'),
         ({"train": {"use": "$(id)"}}, '"$(id)" is not a name'),
         ({"environment": {"use": "../x"}}, '"../x" is not a name'),

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hpctrain.model.cluster import Cluster
+from hpctrain.runfile.reading.toml import loads
 from hpctrain.runfile.schema import run_schema, table_schema
-from hpctrain.runfile.toml import loads
 from tests.runfile.conftest import DATA, OPTIONS
 
 

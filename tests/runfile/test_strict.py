@@ -14,9 +14,10 @@ import pytest
 
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.duration import Duration
+from hpctrain.model.fields import Form, Kind, keys_of, kind_of
 from hpctrain.model.run import Package, RunSpec
+from hpctrain.runfile.judging.strict import Strict
 from hpctrain.runfile.keys import nearest
-from hpctrain.runfile.strict import Strict, fields_of
 
 
 class Colour(enum.Enum):
@@ -92,17 +93,24 @@ def test_right_values_pass() -> None:
     assert type(thing.f) is float
 
 
-def test_cattrs_reads_other_types_with_our_hooks_inside() -> None:
+def test_cattrs_reads_types_of_somebody_else_with_our_readers_inside() -> None:
     @attrs.frozen
-    class Other:
+    class Foreign:
         path: Path
         rows: list[Inner]
-        words: list[str]
+        pair: tuple[str, Inner]
 
-    others = {"path": "/a", "rows": [{"n": 1}], "words": ["x"]}
-    assert Strict()(others, Other) == (Other(Path("/a"), [Inner(n=1)], ["x"]), ())
-    _, faults = Strict()(others | {"rows": [{"n": "1"}]}, Other)
-    assert [(fault.code, fault.path) for fault in faults] == [("wrong-type", ("rows", "n"))]
+    data = {"path": "/a", "rows": [{"n": 1}], "pair": ["x", {"n": 2}]}
+    assert Strict()(data, Foreign) == (Foreign(Path("/a"), [Inner(n=1)], ("x", Inner(n=2))), ())
+    wrong = {"path": 1, "rows": [{"n": "1"}, {"n": 1.5}], "pair": [1, {"n": 2}]}
+    _, faults = Strict()(wrong, Foreign)
+    assert [(fault.code, fault.path) for fault in faults] == [
+        ("wrong-value", ("path",)),
+        ("wrong-type", ("rows", 0, "n")),
+        ("wrong-type", ("rows", 1, "n")),
+        ("wrong-type", ("pair",)),
+    ]
+    assert faults[0].complaint.startswith("is 1; a Path is needed (")
 
 
 @pytest.mark.parametrize(
@@ -172,22 +180,38 @@ def test_all_at_once_and_nested() -> None:
     }
 
 
+def test_a_choice_keeps_the_order_of_its_own_class() -> None:
+    """Python takes the two annotations for the same."""
+
+    @attrs.frozen
+    class Forth:
+        word: Literal["one", "two"]
+
+    @attrs.frozen
+    class Back:
+        word: Literal["two", "one"]
+
+    for cls, words in ((Forth, "one or two"), (Back, "two or one")):
+        _, (fault,) = Strict()({"word": "3"}, cls)
+        assert fault.complaint == f'is "3"; {words} is needed'
+
+
 def test_hidden_fields_are_no_keys() -> None:
-    assert "options" not in fields_of(fields_of(RunSpec)["train"].kind)
-    assert "inputs" not in fields_of(RunSpec)
+    assert "options" not in keys_of(keys_of(RunSpec)["train"].kind.type)
+    assert "inputs" not in keys_of(RunSpec)
 
 
 def legal_tables() -> list[tuple[str, ...]]:
     """The keys of every table of a run file and of cluster.toml."""
-    found: list[tuple[str, ...]] = []
-    todo: list[Any] = [RunSpec, Cluster]
+    tables: list[tuple[str, ...]] = []
+    todo: list[Kind] = [kind_of(RunSpec), kind_of(Cluster)]
     while todo:
         kind = todo.pop()
-        if attrs.has(kind):
-            found.append(tuple(fields_of(kind)))
-            todo += [field.kind for field in fields_of(kind).values()]
-        todo += getattr(kind, "__args__", ())
-    return found
+        if kind.form is Form.TABLE:
+            tables.append(tuple(keys_of(kind.type)))
+            todo += [field.kind for field in keys_of(kind.type).values()]
+        todo += kind.parts
+    return tables
 
 
 def one_edit(word: str, rng: random.Random) -> str:

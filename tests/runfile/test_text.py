@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import ConfigError, Problem
-from hpctrain.runfile.text import MAX_BYTES, parse_toml, read_toml
+from hpctrain.runfile.reading.text import MAX_BYTES, parse_toml, read_toml
 
 
 def only(text: str | bytes | Path, tmp_path: Path) -> Problem:
@@ -38,21 +38,21 @@ def test_syntax_error_has_its_place() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "message", "line", "column"),
     [
-        ("a = 1\na = 2\n", "duplicate-key", "a stands twice", 2, 1),
-        ("[a]\nb = 1\n[a]\n", "duplicate-key", "a stands twice", 3, 2),
-        ("[x]\ny = { b = 1, b = 2 }", "duplicate-key", "b stands twice", 2, 14),
-        (f"a = {'9' * 23}", "number-range", "a is a whole number of 77 bits; 64 are the most", 1, 5),
+        ("a = 1\na = 2\n", "duplicate-key", "a appears twice", 2, 1),
+        ("[a]\nb = 1\n[a]\n", "duplicate-key", "a appears twice", 3, 2),
+        ("[x]\ny = { b = 1, b = 2 }", "duplicate-key", "b appears twice", 2, 14),
+        (f"a = {'9' * 23}", "number-range", "a is a whole number of 77 bits; at most 64 are allowed", 1, 5),
         (
             f"a = {'9' * 5000}",
             "number-range",
-            "a whole number of 5000 digits; 64 bits are the most",
+            "a whole number of 5000 digits; at most 64 bits are allowed",
             1,
             5,
         ),
         (
             f"a = 0x{'f' * 5000}",
             "number-range",
-            "a is a whole number of 20000 bits; 64 are the most",
+            "a is a whole number of 20000 bits; at most 64 are allowed",
             1,
             5,
         ),
@@ -129,7 +129,7 @@ def test_things_that_are_no_file(tmp_path: Path) -> None:
         loop: ("unreadable", "loop cannot be read: Too many levels of symbolic links"),
         pipe: ("no-file", "pipe is not a regular file"),
         plain / "x": ("unreadable", "x cannot be read: Not a directory"),
-        tmp_path / "a\0b": ("no-file", '"a\\u0000b" is no name of a file'),
+        tmp_path / "a\0b": ("no-file", '"a\\u0000b" is not a file name'),
     }
     for path, (code, message) in said.items():
         problem = only(path, tmp_path)

@@ -7,7 +7,8 @@ import io
 import pytest
 
 from hpctrain.errors import ConfigError
-from hpctrain.runfile.rules import RUN_CHECKS
+from hpctrain.runfile.judging.rules import RUN_CHECKS
+from hpctrain.runfile.judging.tokens import check_texts
 from hpctrain.ui.problem import problem_json, problem_lines
 from hpctrain.ui.term import Term
 from tests.runfile.conftest import Project
@@ -40,6 +41,29 @@ def test_a_token_is_refused(name: str, value: str, hint: str) -> None:
 )
 def test_what_is_no_token_is_not(name: str, value: str) -> None:
     assert list(CHECK({name: value})) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "hint"),
+    [
+        ("curl -H 'Authorization: Bearer abcdefgh' https://x", "secret-in-text", 'secrets = ["NAME"]'),
+        ("hf download --token hf_" + "a" * 20, "secret-in-text", 'secrets = ["huggingface"]'),
+        ("git clone https://me:word@x.org/y", "secret-in-url", "machine x.org login USER password TOKEN"),
+    ],
+)
+def test_a_token_in_any_other_value_is_reported(text: str, code: str, hint: str) -> None:
+    (fault,) = check_texts({"train": {"command": {"argv": ["bash", text]}}})
+    assert (fault.code, fault.fatal, fault.hide) == (code, code == "secret-in-url", True)
+    assert fault.path == ("train", "command", "argv", 1)
+    assert fault.hint.split("      ")[0] == hint
+
+
+def test_a_token_in_a_value_is_a_warning_of_the_run(project: Project) -> None:
+    token = "hf_" + "Zq9" * 8
+    loaded, _ = project.load(f'assets.extra.command=["x","{token}"]')
+    (problem,) = (p for p in loaded.problems if p.code == "secret-in-text")
+    assert problem.where == "assets.extra.command[1]"
+    assert "Zq9" not in repr(problem_json(problem))
 
 
 @pytest.mark.parametrize("how", ["table", "inline", "set"])

@@ -9,9 +9,10 @@ from typing import Any
 
 import attrs
 
-from hpctrain.model.cluster import Cluster, Hardware, LaunchFacts, Network, Place, Policy, Queue, Storage
+from hpctrain.model.cluster import Cluster, Hardware, LaunchFacts, Place, Policy, Queue, Storage
 from hpctrain.model.duration import Duration
 from hpctrain.model.job import JobFiles
+from hpctrain.model.network import Network
 from hpctrain.model.plan import Binding, Plan, PlannedStep, Surround
 from hpctrain.model.run import Resources, RunSpec
 from hpctrain.model.step import Launch, Ranks, Step
@@ -63,10 +64,11 @@ def plan(
     layers: Mapping[str, tuple[Word, ...]] | None = None,
     starter: Mapping[str, tuple[Word, ...]] | None = None,
     name: str = "toy-run",
+    scheduler: str = "slurm",
 ) -> Plan:
     """A plan of one step."""
     resources = Resources(
-        time=Duration.parse(time) if time else None, ask={"slurm": ask} if ask else {}, account=account
+        time=Duration.parse(time) if time else None, ask={scheduler: ask} if ask else {}, account=account
     )
     around = Surround(ask=dict(layers or {}), starter=dict(starter or {}))
     return Plan(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.run.submit import resume_submission, submit_step
-from hpctrain_plugins.schedulers import local, slurm
+from hpctrain_plugins.schedulers import local, pbs, slurm
 from tests.schedulers import build
 from tests.schedulers.site import QUICK, Site
 
@@ -64,10 +64,10 @@ class Death:
 
 def main(scheduler: str, folder: str, when: str) -> None:
     """Finish what an earlier call began, or begin."""
-    module = {"slurm": slurm, "local": local}[scheduler]
+    module = {"slurm": slurm, "local": local, "pbs": pbs}[scheduler]
     site = Site(module, Path(folder), {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
     line = 'echo "$HPC_JOB" >>ran'
-    plan = build.plan(build.step(line), ask=("--hold",))
+    plan = build.plan(build.step(line), ask=("-h",) if module is pbs else ("--hold",), scheduler=scheduler)
     order = site.order(plan)
     death = Death(when)
     record = site.record()

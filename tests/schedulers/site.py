@@ -32,6 +32,7 @@ class Site:
         self.query = self._hook("query_jobs")
         self.submit = functools.partial(self._submit)
         self.jobs: list[str] = []
+        self.env: dict[str, str] = {}  # what `submit_env` brings of the caller's shell
 
     def _hook(self, name: str) -> Any:
         function = getattr(self.scheduler, name)
@@ -53,7 +54,7 @@ class Site:
         edges = tuple((After("before", When(when)), job) for when, job in after)
         return Order(
             step=planned.name, directory=str(directory), submit=rendered.submit, binding=bound,
-            after=edges, environ=self.environ,
+            after=edges, environ=self.environ, env=self.env,
         )  # fmt: skip
 
     def start(self, plan: Plan, folder: str = "run", after: tuple[tuple[str, str], ...] = ()) -> str:

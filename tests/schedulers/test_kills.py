@@ -15,6 +15,7 @@ from hpctrain.run.record import Record
 from tests.patience import wait_for
 from tests.rig.slurm import REPO, Rig
 from tests.schedulers import killed_driver
+from tests.standin_pbs.fixtures import Standin
 
 KILLS = 200 if os.environ.get("HPCTRAIN_SOAK") else 20
 DRIVER = (sys.executable, "-m", killed_driver.__name__)
@@ -64,6 +65,26 @@ def test_kills_never_make_two_jobs_on_slurm(slurm: Rig) -> None:
         assert mine == [done.stdout.strip()], f"kill {planned[number - 1]}"
     assert len(names) == KILLS + 1
     slurm.run("scancel", "-ualice")
+
+
+def test_kills_never_make_two_jobs_on_pbs(standin: Standin, tmp_path: Path) -> None:
+    count = KILLS // 2
+    environ = {"PATH": f"{standin.bin}:{os.environ['PATH']}", "HOME": str(tmp_path), **PATHS}
+
+    def drive(number: int, when: str) -> subprocess.CompletedProcess[str]:
+        argv = (*DRIVER, "pbs", str(tmp_path / f"kill{number}"), when)
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=120)
+
+    planned = moments(places(drive(0, "count")), count, seed=5)
+    killed = [drive(number, when).returncode for number, when in enumerate(planned, start=1)]
+    assert killed.count(-9) > count // 2
+    with ThreadPoolExecutor(4) as pool:
+        again = list(pool.map(lambda n: drive(n, "never"), range(1, count + 1)))
+    assert [done.stderr for done in again if done.returncode] == []
+    for number, done in enumerate(again, start=1):
+        (tag,) = tags(tmp_path / f"kill{number}")
+        assert standin.tagged(tag) == [done.stdout.strip()], f"kill {planned[number - 1]}"
+    assert len(standin.jobs) == count + 1
 
 
 def test_kills_never_make_two_jobs_here(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_killed_runner_is_a_failure_that_says_so(on_local: Site) -> None:
     (found,) = local_jobs.find((job,), ())
     os.killpg(found.pid, 9)
     ended = on_local.until_over(plan)
-    assert (ended.state, ended.said) == (State.FAILED, "scheduler")
+    assert (ended.state, ended.source) == (State.FAILED, "scheduler")
     assert "without a word" in ended.reason
 
 

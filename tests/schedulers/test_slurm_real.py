@@ -56,7 +56,7 @@ def test_a_requeued_job_keeps_its_id_and_counts_its_attempts(on_slurm: Site, slu
     wait_for("first attempt", (on_slurm.root / "run/began").exists)
     assert slurm.run("scontrol", "requeue", job).returncode == 0
     queued = on_slurm.until(plan, "queued")
-    assert (queued.job, queued.said) == (job, "scheduler")
+    assert (queued.job, queued.source) == (job, "scheduler")
     time.sleep(2)  # a node refuses the credential of an attempt that starts in the second of the kill
     wait_for(
         "second attempt",
@@ -72,7 +72,7 @@ def test_a_job_hears_usr1_before_its_time_is_over(on_slurm: Site) -> None:
     on_slurm.start(plan)
     found = on_slurm.until(plan, "waiting", seconds=100)
     assert (on_slurm.root / "run/saved").exists()
-    assert (found.exit_code, found.said) == (75, "exit")
+    assert (found.exit_code, found.source) == (75, "exit")
     assert "saved" in found.reason
 
 
@@ -90,10 +90,10 @@ def test_a_forgotten_job_is_known_by_its_own_record_or_unknown(on_slurm: Site, s
     slurm.forget()
     assert on_slurm.status(done, "done").state is State.DONE
     known = on_slurm.status(failed, "failed")
-    assert (known.state, known.exit_code, known.said) == (State.FAILED, 5, "exit")
+    assert (known.state, known.exit_code, known.source) == (State.FAILED, 5, "exit")
     unknown = on_slurm.status(lost, "lost")
     assert unknown.state is State.UNKNOWN
-    assert unknown.reason == "the scheduler does not know its job"
+    assert unknown.reason == "its job is unknown to the scheduler"
 
 
 def test_a_lost_answer_adopts_the_job_that_exists(on_slurm: Site, slurm: Rig) -> None:
@@ -189,7 +189,7 @@ def test_without_its_log_folder_this_slurm_starts_nothing(on_slurm: Site, slurm:
     shutil.rmtree(on_slurm.root / "run/logs", ignore_errors=True)
     assert slurm.run("scontrol", "release", job).returncode == 0
     found = on_slurm.until_over(plan)
-    assert (found.state, found.said) == (State.FAILED, "scheduler")
+    assert (found.state, found.source) == (State.FAILED, "scheduler")
     assert not (on_slurm.root / "run/ran").exists()
 
 
@@ -228,7 +228,7 @@ def test_accounting_remembers_what_the_controller_forgot(accounted: Rig) -> None
     wait_for("the row", lambda: "FAILED" in accounted.run("sacct", "-nXoState", "-Snow-2days").stdout)
     accounted.forget()
     found = site.status(plan)
-    assert (found.state, found.exit_code, found.said) == (State.FAILED, 3, "scheduler")
+    assert (found.state, found.exit_code, found.source) == (State.FAILED, 3, "scheduler")
     assert [(s.id, s.state) for s in site.query((), (tag,))] == [(job, State.FAILED)]
 
 

@@ -176,6 +176,35 @@ def test_a_limits_own_name_decides_the_hint(reason: str, hint: str) -> None:
     assert problem.hint.startswith(hint)
 
 
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("sbatch: error: invalid account or expired budget", "the project's budget"),
+        ("sbatch: error: AssocGrpBillingMinutes", "the project's budget"),
+        ("sbatch: error: Memory specification can not be satisfied", "ask for less memory"),
+        ("Invalid account or account/partition combination specified", "set your project"),
+    ],
+)
+def test_a_sites_own_words_decide_the_hint(said: str, hint: str) -> None:
+    policy = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+    end = f"sbatch: error: Batch job submission failed: {policy}"
+    (problem,) = slurm_submit.judged(JOB, f"{said}\n{end}").problems
+    assert problem.code == "refused"
+    assert problem.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("QOSMaxMemoryPerUser", "your jobs hold as much memory"),
+        ("AssocGrpGRESMinutes", "the project's budget"),
+        ("JobHoldMaxRequeue", "it was started again too often"),
+    ],
+)
+def test_why_jobs_of_our_sites_wait(word: str, said: str) -> None:
+    assert slurm_words.reason(word).startswith(said)
+
+
 @pytest.mark.parametrize("said", DOUBTS)
 def test_everything_else_is_doubt(said: str) -> None:
     (problem,) = slurm_submit.judged(JOB, said).problems

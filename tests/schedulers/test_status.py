@@ -75,7 +75,7 @@ def job(state: State, **fields: Any) -> JobState:
 def test_a_job_that_ended_well_needs_no_question(world: World) -> None:
     world.submitted()
     world.ended()
-    assert (world.step().state, world.step().said, world.asked) == (State.DONE, "exit", 0)
+    assert (world.step().state, world.step().source, world.asked) == (State.DONE, "exit", 0)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_who_is_believed(
     if exit_ is not None:
         world.ended(**exit_)
     found = world.step()
-    assert (found.state, found.said) == (state, said)
+    assert (found.state, found.source) == (state, said)
 
 
 def test_a_failure_is_not_the_last_word_while_the_scheduler_is_silent(world: World) -> None:

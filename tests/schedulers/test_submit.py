@@ -127,6 +127,22 @@ def test_a_refusal_is_final(order: Order, record: Record) -> None:
     assert resume_submission(order, record, told.submit, told.query) is None
 
 
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_record_that_is_emptied_or_cut_off_never_makes_a_second_job(
+    order: Order, record: Record, left: int
+) -> None:
+    first = Told(["5", "6"])
+    submit_step(order, record, first.submit, first.query)
+    text = record.path.read_text()
+    submit_step(order, record, first.submit, first.query)  # as `continue` does after a failed job
+    record.path.write_text(text * left)
+    later = Told([], ["6"])
+    assert resume_submission(order, record, later.submit, later.query) == "6"
+    assert later.said == ["look"]
+    assert resume_submission(order, record, later.submit, later.query) == "6"
+    assert later.said == ["look"]
+
+
 def test_the_last_submission_counts() -> None:
     said = [("intent", "a", ""), ("submitted", "a", "1"), ("intent", "b", ""), ("cancelled", "", "")]
     entries = [{"event": e, "step": "train", "tag": t, "job": j} for e, t, j in said]

@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 if (($# == 0)); then
-  set -- git strace fish zsh
+  set -- git strace fish zsh ccache g++
+  [[ -e $(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h ]] || set -- "$@" python3-dev
   all=true
 fi
 missing=()

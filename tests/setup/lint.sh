@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 bin=.venv/bin
 "$bin/ruff" check .
 "$bin/ruff" format --check -q .
-"$bin/mypy" core plugins hpc_* tests bench
+"$bin/mypy" core plugins hpc_* tests bench release
 if command -v shellcheck >/dev/null; then
   git ls-files -z '*.sh' ':!tests/golden' .ci/run | xargs -0 shellcheck -x
 else

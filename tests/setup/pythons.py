@@ -14,7 +14,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")
-TESTING = ("hypothesis", "pip", "pytest", "pytest-timeout", "setuptools", "wheel", "hatchling", "editables")
+TESTING = (
+    *("hypothesis", "mypy", "pip", "pytest", "pytest-timeout", "setuptools", "wheel"),
+    *("editables", "hatch-fancy-pypi-readme", "hatchling"),
+)
+PINNED = ("--only-binary=:all:", "-c", "dev-requirements.txt")
 ASK = "import sys, venv; print('%d.%d' % sys.version_info[:2], sys.executable)"
 
 
@@ -28,9 +32,9 @@ def main() -> int:
         python = found.get(version, "")
         print(f"setup: wheels for Python {version} ({python or 'on twins'})")
         pip = (sys.executable, "-m", "pip", *(("--python", python) if python else ()))
-        into = ("--only-binary=:all:", f"--find-links={wheels}", f"--dest={wheels}")
+        into = (f"--find-links={wheels}", f"--dest={wheels}")
         what = (*TESTING, *ours) if python else ("--python-version", version, *ours)
-        done = subprocess.run((*pip, "download", "-q", *into, *what), cwd=ROOT, timeout=600)
+        done = subprocess.run((*pip, "download", "-q", *PINNED, *into, *what), cwd=ROOT, timeout=600)
         if done.returncode:
             return done.returncode
     for wheel in wheels.glob("hpctrain*.whl"):

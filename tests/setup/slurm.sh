@@ -1,7 +1,7 @@
 #!/bin/bash
 # Install what the Slurm rig needs on Debian or Ubuntu; nothing is started.
 set -euo pipefail
-packages=(slurmctld slurmd slurmdbd slurm-client mariadb-server munge iproute2 util-linux shellcheck)
+packages=(slurmctld slurmd slurmdbd slurm-client mariadb-server munge iproute2 util-linux mount shellcheck)
 missing=()
 for package in "${packages[@]}"; do
   [[ $(dpkg-query -Wf '${Status}' "$package" 2>/dev/null) == *" installed" ]] || missing+=("$package")

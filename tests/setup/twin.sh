@@ -4,5 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if ((EUID)) || ! command -v apt-get >/dev/null; then exit 0; fi # debian.sh has said so
-tests/setup/debian.sh mmdebstrap iproute2 util-linux
+tests/setup/debian.sh mmdebstrap iproute2 util-linux mount
+HPCTRAIN_TORCH_PYTHON=$(tests/setup/torch.sh)
+export HPCTRAIN_TORCH_PYTHON
 tests/twin/twin root || echo "setup: no twins here" >&2

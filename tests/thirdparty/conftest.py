@@ -1,4 +1,4 @@
-"""One scratch environment for all tests of this folder, with the plugin of somebody else in it."""
+"""One scratch environment for all tests of this folder, with the plugins of others in it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import pytest
 from tests.thirdparty import scratch
 from tests.thirdparty.scratch import HERE, Scratch
 
-collect_ignore = ["hpctrain-lumi"]  # its tests run where it is installed
+collect_ignore = [
+    "hpctrain-lumi",
+    "hpctrain-perlmutter",
+    "hpctrain-podman-hpc",
+]  # their tests run where they are installed
 
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
-    """The product and `hpctrain-lumi`, both from wheels."""
+    """The product, two clusters and an environment of others, all from wheels."""
     made = scratch.create(tmp_path_factory.mktemp("scratch") / "env")
-    made.install(scratch.wheel(HERE / "hpctrain-lumi", made.folder / "wheels"))
+    for plugin in ("hpctrain-lumi", "hpctrain-perlmutter", "hpctrain-podman-hpc"):
+        made.install(scratch.wheel(HERE / plugin, made.folder / "wheels"))
     return made
 
 

@@ -20,7 +20,7 @@ NETWORK = f"{HOOK}def configure_network():"
 WAYS = {
     "an import error": ("import nothing_like_this\n", "cannot be imported: ModuleNotFoundError"),
     "an unknown hook": (f"{HOOK}def configure_netwrok(run): ...\n", "there is no hook configure_netwrok"),
-    "an old API": ("HPCTRAIN_API = 0\n", "speaks hook API 0; this hpctrain speaks 1"),
+    "an old API": ("HPCTRAIN_API = 0\n", "speaks hook API 0; this hpctrain supports 1"),
     "a wrong result": (f"{NETWORK} return 'OFI'\n", "configure_network returned str, not Layer"),
     "a raising hook": (f"{NETWORK} {{}}['hsn']\n", "configure_network raised KeyError: 'hsn'"),
 }

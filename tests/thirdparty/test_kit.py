@@ -11,17 +11,18 @@ import pytest
 from tests.thirdparty.scratch import HERE, Scratch
 
 
-def kit(installed: Scratch, *only: str) -> tuple[set[str], str]:
+def kit(installed: Scratch, *only: str, plugin: str = "hpctrain-lumi") -> tuple[set[str], str]:
     """The plugin's own tests, away from our configuration: those that fail, and all that pytest said."""
-    folder = installed.folder / "kit"
-    shutil.copytree(HERE / "hpctrain-lumi" / "tests", folder, dirs_exist_ok=True)
+    folder = installed.folder / "kit" / plugin
+    shutil.copytree(HERE / plugin / "tests", folder, dirs_exist_ok=True)
     argv = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", " or ".join(only), str(folder))
     done = installed.run(*argv, cwd=folder)
     return set(re.findall(r"^FAILED \S+::test_(\w+)", done.stdout, re.MULTILINE)), done.stdout + done.stderr
 
 
-def test_it_passes_from_its_wheel(installed: Scratch) -> None:
-    failed, said = kit(installed)
+@pytest.mark.parametrize("plugin", ["hpctrain-lumi", "hpctrain-perlmutter", "hpctrain-podman-hpc"])
+def test_it_passes_from_its_wheel(installed: Scratch, plugin: str) -> None:
+    failed, said = kit(installed, plugin=plugin)
     assert not failed, said
     assert re.search(r"^\d\d passed", said, re.MULTILINE), said
 

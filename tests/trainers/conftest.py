@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -17,7 +19,7 @@ from typing import Any
 import attrs
 import pytest
 
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.reading.toml import loads
 from hpctrain_job import metrics
 from tests.conftest import needs
 from tests.patience import PATIENCE
@@ -26,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "plugins/hpctrain_plugins/local/demo"
 TABLE: dict[str, Any] = loads((DEMO / "run.toml").read_text())["train"]["trl"]
 SHAPE: dict[str, Any] = TABLE["config"]
-LIMIT = 300 * PATIENCE
+LIMIT = 200 * PATIENCE
+"""Below pytest's own limit of 900 s at the highest patience: what a rank printed is shown."""
 FORKED = str(Path(__file__).with_name("forked.py"))
 
 
@@ -115,10 +118,12 @@ def surroundings(folder: Path, extra: Mapping[str, str] | None = None) -> dict[s
 
 
 def free_port() -> str:
-    """A port that nobody else has now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return str(listener.getsockname()[1])
+    """A port that nobody listens on, below those that Linux gives to clients: none takes it meanwhile."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return str(port)
 
 
 @pytest.fixture(scope="session")
@@ -212,10 +217,19 @@ def start_two(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., list
     return started
 
 
+def output_of(process: subprocess.Popen[str]) -> str:
+    """What it printed until its end, or until it was too late."""
+    try:
+        return process.communicate(timeout=LIMIT / 2)[0]
+    except subprocess.TimeoutExpired as error:
+        return f"{error.output or b''!r}, and then nothing\n"
+
+
 def ended(folder: Path, ranks: list[subprocess.Popen[str]]) -> Trained:
     """All ranks at their end; the report is rank 0's."""
-    logs = [process.communicate(timeout=LIMIT)[0] for process in ranks]
+    logs = [output_of(process) for process in ranks]
     sys.stdout.write("".join(logs))
+    assert None not in [process.poll() for process in ranks], "a rank did not end"
     return Trained(folder, max(process.returncode for process in ranks), logs[0])
 
 

@@ -97,7 +97,8 @@ if __name__ == "__main__":
     import torch  # noqa: F401
     import trl
 
+    from hpctrain_trl import environment
     from hpctrain_trl.train import main
 
     trl.SFTTrainer, trl.SFTConfig  # noqa: B018  (imported when they are asked for)
-    sys.exit(main(serve(sys.argv[2])))
+    environment.end(main(serve(sys.argv[2])))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpctrain.model.cluster import Cluster, Hardware, LaunchFacts, Network, Place, Policy, Source, Storage
+from hpctrain.model.cluster import Cluster, Hardware, LaunchFacts, Place, Policy, Source, Storage
 from hpctrain.model.duration import Duration
+from hpctrain.model.network import Network
 from hpctrain.model.plan import Binding
 from hpctrain.model.run import Asset, Checkpoint, Resources, RunSpec, TrainSpec
 from hpctrain.model.step import Need

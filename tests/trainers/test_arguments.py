@@ -115,7 +115,7 @@ def test_wrong_flags(flags: list[str], says: str) -> None:
 def test_a_typo_gets_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(BadConfig) as raised:
         arguments.read(["--config", _file(tmp_path, '{"leanring_rate": 1}')])
-    assert raised.value.said == "error[setting]: there is no setting leanring_rate\n  hint: learning_rate"
+    assert raised.value.text == "error[setting]: there is no setting leanring_rate\n  hint: learning_rate"
 
 
 @pytest.mark.parametrize("name", FIELDS)

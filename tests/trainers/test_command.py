@@ -118,7 +118,7 @@ def test_a_name_with_a_dot_is_filled_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "says"), [("(", "no regular expression"), (r"loss (?P<loss>\S+)", "no group step")]
+    ("pattern", "says"), [("(", "not a regular expression"), (r"loss (?P<loss>\S+)", "no group step")]
 )
 def test_patterns_are_checked(pattern: str, says: str) -> None:
     assert says in _problems(argv=("x",), metrics=pattern)["train.command.metrics"][0]

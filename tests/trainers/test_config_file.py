@@ -41,7 +41,7 @@ def test_text_that_looks_like_a_hole_stays() -> None:
 def test_what_no_shell_would_expand_is_refused(word: object) -> None:
     with pytest.raises(PluginError) as raised:
         json_file("x.json", {"a": {"b": word}})
-    assert "cannot stand in x.json: no shell expands it there" in str(raised.value)
+    assert "cannot be used in x.json: no shell expands it there" in str(raised.value)
 
 
 def test_nan_is_no_json() -> None:

@@ -35,7 +35,7 @@ def test_one_rank_needs_no_process_group() -> None:
         ({"RANK": "2", "WORLD_SIZE": "2", **MASTER}, "is not below"),
         ({"RANK": "-1", "WORLD_SIZE": "2", **MASTER}, "is not below"),
         ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR and MASTER_PORT"),
-        ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}, "MASTER_PORT must say"),
+        ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}, "MASTER_PORT must name"),
     ],
 )
 def test_what_cannot_be_a_world(env: dict[str, str], says: str) -> None:

@@ -106,7 +106,10 @@ def _bad(base: dict[str, Any], demo: Path, learnt: Trained, at: Path) -> dict[st
             },
             "config.hidden_size is 64, the model has 128",
         ),
-        "resume-missing": ({**base, "resume": str(at / "checkpoint-3")}, "no complete checkpoint"),
+        "resume-missing": (
+            {**base, "resume": str(at / "checkpoint-3")},
+            "is not a complete checkpoint and contains none",
+        ),
         "resume-other": (
             {**base, "resume": str(checkpoint), "config": {**SHAPE, "num_hidden_layers": 2}},
             "of another model: its num_hidden_layers is 4, not 2",

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from hpctrain.cli.plan_json import document
-from hpctrain.hooks.scan import installed
+from hpctrain.cli.show.plan_json import document
 from hpctrain.session import Session
-from tests.clusters import ROOT, read
-from tests.hooks.dists import distribution
+from tests.clusters.workspace import installed_workspace
 
 LLAMA = Path(__file__).parent / "data/llama.toml"
 NEMOTRON_3_NANO = {
@@ -42,16 +40,8 @@ NEMOTRON_3_NANO = {
 @pytest.fixture(scope="module", autouse=True)
 def _workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The members of the workspace as if their wheels were installed."""
-    site = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        for file in (ROOT / "plugins/pyproject.toml", *ROOT.glob("hpc_*/pyproject.toml")):
-            project = read(file)["project"]
-            distribution(site, project["name"], project["version"], project["entry-points"], {})
-            patch.syspath_prepend(str(file.parent))
-        patch.syspath_prepend(str(site))
-        installed.cache_clear()
+    with installed_workspace(tmp_path_factory.mktemp("site")):
         yield
-    installed.cache_clear()
 
 
 def _numbers(tmp_path: Path, **options: Any) -> dict[str, Any]:

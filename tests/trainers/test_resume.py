@@ -75,14 +75,19 @@ def _empty_manifest(path: Path) -> None:
     (path / resume.MANIFEST).write_text("")
 
 
+def _no_text(path: Path) -> None:
+    (path / resume.MANIFEST).write_bytes(b"\xff\xfe\x00")
+
+
 @pytest.mark.parametrize(
     ("hurt", "says"),
     [
         (_truncate, "bytes, not"),
         (_zero, "is not what was written"),
         (_remove, "is missing"),
-        (_cut_manifest, "says nothing"),
+        (_cut_manifest, "empty line"),
         (_empty_manifest, "manifest is cut"),
+        (_no_text, "manifest is no text"),
     ],
 )
 def test_damage_is_found_and_the_one_before_is_taken(tmp_path: Path, hurt: object, says: str) -> None:

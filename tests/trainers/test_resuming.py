@@ -44,8 +44,17 @@ def test_auto_takes_the_newest_or_starts_fresh(tmp_path: Path) -> None:
 def test_a_named_checkpoint_or_its_folder(tmp_path: Path) -> None:
     older = _checkpoint(tmp_path, 5)
     newest = _checkpoint(tmp_path, 10)
-    assert _start(tmp_path, str(older)) == older
-    assert _start(tmp_path / "other", str(tmp_path)) == newest
+    run = tmp_path / "run"
+    assert _start(run, str(older)) == older
+    assert _start(run, str(tmp_path)) == newest
+
+
+def test_a_named_checkpoint_serves_the_first_attempt_alone(tmp_path: Path) -> None:
+    named = _checkpoint(tmp_path / "earlier", 50)
+    run = tmp_path / "run"
+    assert _start(run, str(named)) == named
+    newest = _checkpoint(run, 60)
+    assert _start(run, str(named)) == newest
 
 
 @pytest.mark.parametrize(
@@ -73,6 +82,6 @@ def test_never_silently_from_zero(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="is whole"):
         _start(tmp_path, "auto")
     with pytest.raises(BadConfig, match="is damaged: config"):
-        _start(tmp_path, str(path))
-    with pytest.raises(BadConfig, match="no complete checkpoint"):
-        _start(tmp_path, str(tmp_path / "checkpoint-7"))
+        _start(tmp_path / "run", str(path))
+    with pytest.raises(BadConfig, match="not a complete checkpoint"):
+        _start(tmp_path / "run", str(tmp_path / "checkpoint-7"))

@@ -10,7 +10,7 @@ import pytest
 
 from hpctrain.errors import ConfigError
 from hpctrain.model.run import Package
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.reading.toml import loads
 from hpctrain.session import Session
 from hpctrain_plugins.trainers import automodel, nanotron, neox, trl
 from tests.house.sources import ROOT
@@ -87,14 +87,14 @@ def test_both_stacks_of_trl_are_those_that_the_tests_train_with() -> None:
 
 def test_a_stack_reaches_the_environment_and_the_lock(tmp_path: Path) -> None:
     """The same as if its packages were typed: the lock is of all of them."""
-    from hpctrain.lock import asked
+    from hpctrain.lock import request_hash
 
     one = _session(tmp_path, 'use = "venv"\nstack = "2025-10"', "trl").run
     two = _session(tmp_path, 'use = "venv"\nstack = "2026-11"', "trl").run
-    assert asked(one) != asked(two)
+    assert request_hash(one) != request_hash(two)
     typed = ", ".join(f'"{package}"' for package in trl.STACKS["2026-11"].packages)
     same = _session(tmp_path, f'use = "venv"\npackages = [{typed}]', "trl")
-    assert asked(same.run) == asked(two)
+    assert request_hash(same.run) == request_hash(two)
     stack = _session(tmp_path, 'use = "venv"\nstack = "2026-11"', "trl")
     assert stack.plan().digest == same.plan().digest
     steps = _session(tmp_path, 'use = "venv"\nstack = "2026-11"', "trl").plan().steps

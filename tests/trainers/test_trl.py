@@ -174,8 +174,8 @@ def test_a_good_run_has_no_problems() -> None:
         ({"train_dataset": "datset"}, "train.trl.train_dataset", "there is no asset datset"),
         ({"eval_dataset": "org/eval:test"}, "train.trl.eval_dataset", "there is no asset org"),
         ({"max_steps": 5, "num_train_epochs": 1.0}, "train.trl.max_steps", "keep one"),
-        ({"config": {"vocab_size": 8}}, "train.trl.config", "of which kind"),
-        ({"config": {**SHAPE, "num_key_value_heads": 3}}, "train.trl.config", "no multiple"),
+        ({"config": {"vocab_size": 8}}, "train.trl.config", "no model_type"),
+        ({"config": {**SHAPE, "num_key_value_heads": 3}}, "train.trl.config", "not a multiple"),
         (
             {"config": {**LLAMA, "num_attention_heads": 24, "num_key_value_heads": 8}},
             "train.trl.config",

@@ -62,11 +62,6 @@ class Builder(User):
         text = RUN.replace("NAME", self.title).replace("PURE", pure)
         self.put("run.toml", text.replace("BASE", BASE).replace("OPTIONS", said))
 
-    def hpctrain(self, *words: str, **fields: Any) -> Any:
-        """As any user; uv must trust the twin's authority, as pip does on Debian."""
-        trusts = {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
-        return super().hpctrain(*words, env={**trusts, **(fields.pop("env", None) or {})}, **fields)
-
     def train(self, pure: str = "1.0", **options: str) -> dict[str, Any]:
         """Submit, and wait for the end."""
         self.write(pure, **options)

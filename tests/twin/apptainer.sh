@@ -21,8 +21,11 @@ unshare --map-root-user --mount /bin/bash -c '
   mount --rbind /proc "$root/proc"
   mount --rbind /dev "$root/dev"
   for ((; count; count--)); do
-    mkdir -p "$root/$1"
-    mount --rbind "$1" "$root/$1"
+    IFS=: read -r source target options <<<"$1"
+    target=${target:-$source}
+    mkdir -p "$root/$target"
+    mount --rbind "$source" "$root/$target"
+    if [[ $options == ro ]]; then mount -o remount,bind,ro "$root/$target"; fi
     shift
   done
   exec chroot "$root" "$@"' _ "$work/root" "${#binds[@]}" "${binds[@]}" "$@"

@@ -24,8 +24,11 @@ fresh_dev root/dev
 
 chmod 711 root/root # ordinary users reach what is kept below it
 mkdir -p root/opt/twin
+place_for() { # place_for PATH PLACE: what PATH can be mounted on
+  if [[ -d $1 ]]; then mkdir -p "$2"; else mkdir -p "${2%/*}" && : >>"$2"; fi
+}
 for i in "${!keep[@]}"; do
-  mkdir -p "root/twin/keep/$i"
+  place_for "${keep[i]}" "root/twin/keep/$i"
   if [[ ${opened[i]} ]]; then # what only root may read on the machine is everybody's here
     mount -t overlay -o "ro,lowerdir=${opened[i]}:${keep[i]},metacopy=on" twin "root/twin/keep/$i"
   else
@@ -33,14 +36,13 @@ for i in "${!keep[@]}"; do
     mount -o remount,bind,ro "root/twin/keep/$i"
   fi
   [[ ${keep[i]} != /tmp/* ]] || continue # fresh_tmp does these
-  mkdir -p "root${keep[i]}"
+  place_for "${keep[i]}" "root${keep[i]}"
   mount --bind "root/twin/keep/$i" "root${keep[i]}"
 done
-for file in /etc/ssl/certs/ca-certificates.crt /etc/pip.conf; do
-  [[ -e $file ]] || continue
-  mkdir -p "root${file%/*}"
-  cp --remove-destination -L "$file" "root$file"
-done
+if [[ -e /etc/pip.conf ]]; then cp -L /etc/pip.conf root/etc/pip.conf; fi
+if [[ -e /etc/ssl/certs/ca-certificates.crt ]]; then # services.sh adds the twin's own, and writes the store anew
+  cp -L /etc/ssl/certs/ca-certificates.crt root/usr/local/share/ca-certificates/machine.crt
+fi
 
 machine=$(readlink /proc/self/ns/net)
 mkdir -p root/run/netns

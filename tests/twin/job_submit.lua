@@ -13,6 +13,12 @@ local function refuse(message)
   return slurm.ERROR
 end
 
+-- In Slurm's own words, which it has for its accounting: the limit, then the policy.
+local function violates(limit)
+  slurm.log_user(limit)
+  return slurm.ESLURM_ACCOUNTING_POLICY or refuse("job submit limit")
+end
+
 local function counted(text)
   return tonumber(string.match(given(text) or "", "gpu[^,]*:(%d+)")) or 0
 end
@@ -45,7 +51,7 @@ local function objection(queue, job, uid)
   if queue.max_minutes and minutes > queue.max_minutes then return "time limit exceeds that of " .. queue.name end
   if queue.max_gpus and gpus > queue.max_gpus then return "more GPUs than " .. queue.name .. " allows" end
   if queue.jobs_per_user and running(uid, queue) >= queue.jobs_per_user then
-    return "job submit limit of " .. queue.name .. " reached for this user"
+    return "QOSMaxSubmitJobPerUserLimit"
   end
   return nil
 end
@@ -55,7 +61,7 @@ function slurm_job_submit(job, partitions, uid)
   local asked = given(job.account)
   if account_required and not asked then return refuse("Invalid account: none was given") end
   if asked and not accounting and string.lower(asked) ~= string.lower(account) then
-    return refuse("Invalid account or account/partition combination specified")
+    return refuse(wrong_account)
   end
   if gpus_required and gpus_of(job, 1) == 0 then return refuse("a request for GPUs is mandatory here") end
   local partition = given(job.partition) or default_partition
@@ -71,6 +77,7 @@ function slurm_job_submit(job, partitions, uid)
       reason = reason or why
     end
   end
+  if reason == "QOSMaxSubmitJobPerUserLimit" then return violates(reason) end
   if reason then return refuse(reason) end
   if qos ~= "" and not accounting then return refuse("Invalid qos specification") end
   return slurm.SUCCESS  -- an unknown partition is Slurm's own to refuse

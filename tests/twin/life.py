@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.patience import PATIENCE, wait_for
-from tests.twin import rootfs, tree
+from tests.twin import parts, rootfs, tree
 from tests.twin.overlay import PROJECT_GID, ROOT, USERS, Site, load
 
 RUNS = rootfs.CACHE / "run"
@@ -64,10 +64,14 @@ class Twin:
     def up(self, *, tied: bool = False, powered_down: int = 0, accounting: bool = False) -> Twin:
         """Boot; `tied`: it dies with this process. Cleans what dead twins left."""
         root = rootfs.ensure()
+        step_mb = parts.step_mb(torch_python())
         with self._claimed() as lock:
             (self.dir / "cluster").write_text(self.cluster)
             files = self.dir / "site"
-            tree.write(self.site, files, root, kept(), powered_down=powered_down, accounting=accounting)
+            tree.write(
+                self.site, files, root, kept(),
+                powered_down=powered_down, accounting=accounting, step_mb=step_mb,
+            )  # fmt: skip
             if torch := torch_prefix():
                 (files / TORCH[1:]).parent.mkdir(parents=True)
                 (files / TORCH[1:]).symlink_to(torch)
@@ -192,14 +196,27 @@ class Twin:
 
 def kept() -> list[str]:
     """Folders of this machine that are seen in every twin, read only, under their own names."""
-    wanted = {str(ROOT), sys.prefix, sys.base_prefix, *torch_folders()}
+    wanted = {str(ROOT), sys.prefix, *torch_folders(), *interpreter(sys.base_prefix)}
     return sorted(p for p in wanted if not any(p != q and p.startswith(q + "/") for q in wanted))
 
 
+def interpreter(prefix: str) -> list[str]:
+    """Its prefix; of the system's Python, as a twin has a /usr of its own, the program and its library."""
+    if prefix != "/usr":
+        return [prefix]
+    short = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    return [f"/usr/bin/{short}", f"/usr/lib/{short}"]
+
+
+def torch_python() -> str:
+    """The interpreter with torch; empty when nobody names one."""
+    return os.environ.get("HPCTRAIN_TORCH_PYTHON", "")
+
+
 def torch_prefix() -> str:
-    """The environment with torch; empty when nobody names one."""
-    named = os.environ.get("HPCTRAIN_TORCH_PYTHON", "")
-    return str(Path(named).parent.parent) if named else ""
+    """Its environment."""
+    python = torch_python()
+    return str(Path(python).parent.parent) if python else ""
 
 
 def torch_folders() -> list[str]:
@@ -209,7 +226,8 @@ def torch_folders() -> list[str]:
         return []
     ask = "import sys; print('\\n'.join([sys.base_prefix, *(p for p in sys.path if p and '.zip' not in p)]))"
     done = subprocess.run((f"{prefix}/bin/python", "-c", ask), capture_output=True, text=True, timeout=60)
-    return [prefix, *(line for line in done.stdout.splitlines() if Path(line).is_dir())]
+    base, *paths = (line for line in done.stdout.splitlines() if Path(line).is_dir())
+    return [prefix, *interpreter(base), *paths]
 
 
 def twins() -> Iterator[Twin]:

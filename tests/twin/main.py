@@ -7,9 +7,9 @@ import subprocess
 import sys
 import time
 
-from tests.twin import overlay, rootfs
+from tests.twin import overlay, parts, rootfs
 from tests.twin.faults import fault
-from tests.twin.life import NoTwin, Twin, twins
+from tests.twin.life import NoTwin, Twin, torch_python, twins
 
 
 def main(argv: list[str]) -> int:
@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
     options.argv = argv[end + 1 :]
     try:
         return int(options.run(options) or 0)
-    except (NoTwin, rootfs.NoRoot, AssertionError) as error:
+    except (NoTwin, rootfs.NoRoot, parts.Unmeasured, AssertionError) as error:
         print(f"twin: {error}", file=sys.stderr)
         return 1
 
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     lever = command("fault", _fault, "let something go wrong", "name", "fault")
     lever.add_argument("words", nargs="*")
     command("list", _list, "the twins there are, and which are up")
-    command("root", _root, "build the root file system that all share")
+    command("root", _root, "build the root file system that all share, and measure what ranks take")
     return parser
 
 
@@ -93,6 +93,8 @@ def _root(options: argparse.Namespace) -> None:
     began = time.monotonic()
     root = rootfs.ensure()
     print(f"{root}, {time.monotonic() - began:.0f} s; apptainer {rootfs.apptainer(root)}")
+    if python := torch_python():
+        print(f"a training step takes {parts.step_mb(python)} MB here")
 
 
 if __name__ == "__main__":

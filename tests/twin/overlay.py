@@ -9,8 +9,8 @@ import attrs
 
 from hpctrain.model.cluster import Cluster, Place
 from hpctrain.runfile.facts import load_facts
-from hpctrain.runfile.strict import Strict
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.judging.strict import Strict
+from hpctrain.runfile.reading.toml import loads
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -84,6 +84,10 @@ class Overlay:
     """Jobs get whole nodes."""
     gpus_required: bool = False
     """A request without GPUs is refused."""
+    default_account: bool = False
+    """A job without an account is taken, and the site charges one of its own choice."""
+    wrong_account: str = "Invalid account or account/partition combination specified"
+    """What the site says to an account that is not the project's."""
     default_partition: str = ""
     edf: bool = False
     """`srun --environment`: the stand-in for CSCS's Container Engine."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.reading.toml import loads
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache/twin"
@@ -71,21 +71,35 @@ def _build(root: Path) -> None:
             _remove(old)
     _bootstrap(new, wanted)
     _check(new, wanted["versions"])
+    _database_client(new, wanted["database_client"])
     _wheels(new / "srv/index", wanted["wheels"])
     (new / "etc/twin-apptainer").write_text(_apptainer(new, wanted["apptainer"]) + "\n")
     new.rename(root)
 
 
 def _bootstrap(new: Path, wanted: dict[str, Any]) -> None:
+    packages = sorted({name for group in wanted["packages"].values() for name in group})
+    unsafe = ("--dpkgopt=force-unsafe-io", *(f"--dpkgopt=path-exclude={p}" for p in LEAVE_OUT))
+    _debian(new, wanted["suite"], packages, "--variant=essential", *unsafe)
+
+
+def _database_client(new: Path, wanted: dict[str, str]) -> None:
+    """The library of another release, beside the one of this."""
+    release = new.with_suffix(".client")
+    _remove(release)
+    _debian(release, wanted["suite"], [wanted["package"]], "--variant=extract")
+    folder = new / wanted["folder"]
+    folder.mkdir(parents=True)
+    shutil.copy(release / wanted["library"], folder)
+    _remove(release)
+
+
+def _debian(folder: Path, suite: str, packages: Iterable[str], *options: str) -> None:
     if shutil.which("mmdebstrap") is None:
         raise NoRoot("mmdebstrap is not installed (run tests/setup/twin.sh)")
-    packages = sorted({name for group in wanted["packages"].values() for name in group})
     argv = [
-        *TIED, "mmdebstrap", "--quiet", "--mode=root", "--variant=essential",
-        f"--include={','.join(packages)}",
-        "--dpkgopt=force-unsafe-io", *(f"--dpkgopt=path-exclude={p}" for p in LEAVE_OUT),
-        '--aptopt=Acquire::Languages "none"', f"--keyring={KEYRING}",
-        wanted["suite"], str(new), mirror(),
+        *TIED, "mmdebstrap", "--quiet", "--mode=root", f"--include={','.join(packages)}", *options,
+        '--aptopt=Acquire::Languages "none"', f"--keyring={KEYRING}", suite, str(folder), mirror(),
     ]  # fmt: skip
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT)

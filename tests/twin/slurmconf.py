@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hpctrain.model.cluster import Queue
 from tests.twin.overlay import Host, Site
+from tests.twin.parts import memory_per_core
 
 LOGIN_ADDRESS = "10.77.0.1"
 HERE = Path(__file__).parent
@@ -31,7 +32,7 @@ JobAcctGatherParams=OverMemoryKill
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
-DefMemPerCPU=100
+DefMemPerCPU={memory}
 SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=0
 SlurmdParameters=config_overrides
 ReturnToService=2
@@ -74,11 +75,11 @@ def default_partition(site: Site) -> str:
     return site.overlay.default_partition or rows(site)[0].partition
 
 
-def files(site: Site, *, powered_down: int = 0, accounting: str = "") -> dict[str, str]:
-    """Every file of /etc/slurm. `powered_down` adds that many nodes which exist on paper only;
-    `accounting` is what slurm.conf says of it."""
+def files(site: Site, *, powered_down: int = 0, accounting: str = "", step_mb: int = 0) -> dict[str, str]:
+    """Every file of /etc/slurm. `powered_down` adds that many nodes which exist on paper only; `accounting`
+    is what slurm.conf says of it; `step_mb` is what a training step takes here, 0 where none runs."""
     return {
-        "slurm.conf": "".join(f"{line}\n" for line in _conf(site, powered_down)) + accounting,
+        "slurm.conf": "".join(f"{line}\n" for line in _conf(site, powered_down, step_mb)) + accounting,
         "gres.conf": "".join(f"{line}\n" for line in _gres(site)),
         "cgroup.conf": "CgroupPlugin=disabled\n",
         "plugstack.conf": "",
@@ -86,9 +87,10 @@ def files(site: Site, *, powered_down: int = 0, accounting: str = "") -> dict[st
     }
 
 
-def _conf(site: Site, powered_down: int) -> Iterable[str]:
+def _conf(site: Site, powered_down: int, step_mb: int) -> Iterable[str]:
     login = site.overlay.login.partition(".")[0]
-    yield HEAD.format(name=site.name, login=login, address=LOGIN_ADDRESS).rstrip()
+    memory = memory_per_core(site.cluster, step_mb)
+    yield HEAD.format(name=site.name, login=login, address=LOGIN_ADDRESS, memory=memory).rstrip()
     if powered_down:
         yield "SuspendProgram=/bin/true\nResumeProgram=/bin/true\nResumeTimeout=65000\nSuspendTime=-1"
         yield f"NodeName=cloud[00001-{powered_down:05}] {_shape(site, site.hosts[0])} State=CLOUD"
@@ -153,7 +155,8 @@ def _lua_table(site: Site, accounting: bool) -> str:
     lines = [
         f"accounting = {_lua(accounting)}",
         f"account = {_lua(site.overlay.account)}",
-        f"account_required = {_lua(policy.account == 'required')}",
+        f"account_required = {_lua(policy.account == 'required' and not site.overlay.default_account)}",
+        f"wrong_account = {_lua(site.overlay.wrong_account)}",
         f"gpus_required = {_lua(site.overlay.gpus_required)}",
         f"default_partition = {_lua(default_partition(site))}",
         "queues = {",

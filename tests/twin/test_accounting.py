@@ -23,27 +23,26 @@ def user(accounted: Twin, request: pytest.FixtureRequest) -> User:
     return User.waiting(accounted, request.node.name)
 
 
-def refused(user: User, *words: str) -> str:
+def refused(user: User, *words: str, account: str = "abc123") -> str:
     """What is said of a submission that must not succeed."""
-    done = user.hpctrain("submit", "run.toml", "--account", "abc123", *words)
+    done = user.hpctrain("submit", "run.toml", "--account", account, *words)
     assert done.returncode != 0, done.stdout
     assert "Traceback" not in done.stderr
     return done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "said", "hint"),
-    [
-        ("--account=other1", "Invalid account", "set your project"),
-        ("--qos=nonsense", "Invalid qos", ""),
-        ("--qos=debug --time=3:00:00", "MaxWallDuration", "ask for less time"),
-    ],
-)
-def test_slurm_refuses(words: str, said: str, hint: str, user: User) -> None:
-    text = refused(user, "--set", asks(words))
-    assert said in text
-    assert hint in text
+def test_slurm_refuses_a_qos(user: User) -> None:
+    assert "Invalid qos" in refused(user, "--set", asks("--qos=nonsense"))
     assert user.twin.sh("squeue -h --me") == ""
+
+
+def test_a_project_that_a_user_has_left(user: User) -> None:
+    """Its folders are still there."""
+    folders = "/lustre/orion/other1/scratch/alice /lustre/orion/other1/proj-shared"
+    user.twin.run("bash", "-c", f"mkdir -p {folders} && chown alice {folders}")
+    text = refused(user, account="other1")
+    assert "Invalid account" in text
+    assert "set your project" in text
 
 
 def test_one_job_of_a_qos(user: User) -> None:

@@ -119,9 +119,9 @@ def test_what_somebody_else_planted_is_not_used(alps: Twin) -> None:
     plant = f"cd {one.images} && {evil} && ln -s .hpc-x/content {row} && chown -hR bob .hpc-x {row}"
     alps.sh(f"mkdir -p {one.images}")
     assert alps.run("bash", "-euc", plant).returncode == 0
-    one.submit()
-    found = one.until("failed", seconds=90)
-    assert f"{row} belongs to bob" in logs(one, found)
+    refused = one.hpctrain("submit", "run.toml")
+    assert refused.returncode == 2
+    assert f"{row} belongs to bob, who is not among the owners you accept" in " ".join(refused.stderr.split())
     alps.run("bash", "-euc", f"cd {one.images} && rm -r .hpc-x {row}")
     assert one.train()["state"] == "done"
 

@@ -99,12 +99,8 @@ def user(frontier: Twin) -> User:
 
 
 def words(user: User) -> dict[str, str]:
-    """uv, and an authority that uv would not ask by itself."""
-    path = f"{user.twin.site.home(user.name)}/uv/bin"
-    return {
-        "PATH": f"/usr/local/bin:/usr/bin:/bin:{path}",
-        "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
-    }
+    """A path with the user's uv."""
+    return {"PATH": f"/usr/local/bin:/usr/bin:/bin:{user.twin.site.home(user.name)}/uv/bin"}
 
 
 def test_a_rank_starts_from_its_node_s_disk(user: User) -> None:

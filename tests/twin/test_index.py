@@ -68,7 +68,7 @@ def test_flash_attention_is_built_without_isolation(leonardo: Twin) -> None:
 
 def test_uv_comes_from_the_index_and_uses_it(leonardo: Twin) -> None:
     leonardo.sh(f"{INDEX} ~/v/bin/pip install -q uv==0.13.8")
-    uv = "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt UV_INDEX_URL=https://pypi.twin/simple ~/v/bin/uv"
+    uv = "UV_INDEX_URL=https://pypi.twin/simple ~/v/bin/uv --system-certs"
     leonardo.sh(f"{uv} venv -q ~/u && {uv} pip install -q --python ~/u/bin/python 'twin-pure<1.1'")
     assert leonardo.sh("~/u/bin/python -c 'import twin_pure; print(twin_pure.VERSION)'") == "1.0\n"
 

@@ -97,7 +97,9 @@ class Trainee(User):
     def made(self) -> dict[str, str]:
         """What `plan` says of each step."""
         plan = json.loads(self.hpctrain("plan", "run.toml", "--json").stdout)
-        return {name: "exists" if there else "build" for name, there in plan["survey"]["made"].items()}
+        return {
+            name: "exists" if there else "build" for name, there in plan["survey"]["artifact_exists"].items()
+        }
 
 
 def overlays(twin: Twin) -> list[str]:
@@ -196,10 +198,10 @@ def test_what_somebody_else_planted_is_not_used(olivia: Twin) -> None:
         f"mkdir -p .hpc-x && echo evil >.hpc-x/content && chmod -R g+rX .hpc-x && ln -s .hpc-x/content {name}"
     )
     olivia.sh(f"cd {OVERLAYS} && {plant}", user="bob")
-    alice.submit()
-    found = alice.until("failed", seconds=60)
-    said = olivia.sh(f"cat {found['path']}/logs/*.log")
-    assert f"{name} belongs to bob, who is not among the owners you accept" in said
+    refused = alice.hpctrain("submit", "run.toml")
+    assert refused.returncode == 2
+    reason = f"{name} belongs to bob, who is not among the owners you accept"
+    assert reason in " ".join(refused.stderr.split())
     olivia.sh(f"rm -r {OVERLAYS}/{name} {OVERLAYS}/.hpc-x", user="bob")
     assert alice.trained()["state"] == "done"
 

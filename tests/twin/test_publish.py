@@ -20,7 +20,6 @@ REPO, RAW = "alice/exp", "alice/neox-ckpt-exp"
 ENV = {
     "HF_TOKEN": "hf_twin",
     "HF_HUB_DISABLE_XET": "1",
-    "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
 }
 MAKE = """
 from pathlib import Path

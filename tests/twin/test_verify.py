@@ -22,6 +22,7 @@ ABSENT = {
     "sacctmgr": "accounting, on a twin that boots without",
     "cindata": "CINECA's own programs",
     "saldo": "CINECA's own programs",
+    "module --version": "Environment Modules",
 }
 
 

@@ -42,7 +42,6 @@ def test_the_document_s_steps_end_with_its_artefacts(twin: Start) -> None:
     user.put("walk.sh", (WALKS / "alps.sh").read_text())
     account = {
         "HPCTRAIN_SETTINGS": f"{user.folder}/settings.toml",
-        "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
         "SLURM_ACCOUNT": alps.site.overlay.account,
     }
     user.put("settings.toml", f'[run.resources]\naccount = "{alps.site.overlay.account}"\n')
@@ -50,7 +49,7 @@ def test_the_document_s_steps_end_with_its_artefacts(twin: Start) -> None:
     assert done.returncode == 0, (
         done.stdout
         + done.stderr
-        + user.twin.sh("tail -n 20 /capstor/scratch/cscs/alice/hpctrain/runs/nanotron-wikitext/*/logs/*")
+        + user.twin.sh("tail -n 20 /capstor/scratch/cscs/alice/hpctrain/runs/nanotron-wikitext/*/logs/* || :")
     )
     for said in ("inside: /usr", "iteration: 5 / 5", "loss", "/5/model_config.json"):
         assert said in done.stdout

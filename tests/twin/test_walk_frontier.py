@@ -67,7 +67,6 @@ def test_the_document_s_steps_end_with_a_merged_model(twin: Start, torch: None, 
         "HPCTRAIN_SETTINGS": f"{user.folder}/settings.toml",
         "HPCTRAIN_SITE": str(EXAMPLE / "site.toml"),
         "HF_TOKEN": "hf_read",
-        "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",  # uv brings its own, which trusts no twin
     }
     done = frontier.run("bash", "-l", "walk.sh", user="alice", cwd=user.folder, timeout=500, env=env)
     logs = frontier.run("bash", "-c", f"tail -n 20 {RUNS}/*/*/logs/*").stdout

@@ -51,7 +51,6 @@ def typed(user: User, *words: str) -> subprocess.CompletedProcess[str]:
     env = {
         "HPCTRAIN_SETTINGS": f"{user.folder}/settings.toml",
         "SLURM_ACCOUNT": user.twin.site.overlay.account,
-        "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
     }
     line = f"PATH=~/tools/bin:$PATH; {' '.join(words)}"
     return user.twin.run("bash", "-lc", line, user="alice", cwd=user.folder, timeout=540, env=env)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.reading.toml import loads
 from tests.twin import accounts, modules, opened, slurmconf
 from tests.twin.overlay import PROJECT_GID, ROOT, USERS, Site
 from tests.twin.rootfs import CACHE
@@ -40,11 +40,11 @@ def write(
     *,
     powered_down: int = 0,
     accounting: bool = False,
+    step_mb: int = 0,
 ) -> None:
     """Write everything."""
-    slurm = slurmconf.files(
-        site, powered_down=powered_down, accounting=accounts.conf(site) if accounting else ""
-    )
+    database = accounts.conf(site) if accounting else ""
+    slurm = slurmconf.files(site, powered_down=powered_down, accounting=database, step_mb=step_mb)
     files = {
         **{f"etc/slurm/{k}": v for k, v in slurm.items()},
         **(accounts.files(site) if accounting else {}),

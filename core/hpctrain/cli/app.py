@@ -13,7 +13,7 @@ import click
 
 from hpctrain.cli import flags as common
 from hpctrain.cli.out import Out
-from hpctrain.cli.table import COMMANDS, PLUGIN_COMMANDS
+from hpctrain.cli.table import COMMANDS, EVERYWHERE, OPTION_SYNONYMS, PLUGIN_COMMANDS, SYNONYMS
 from hpctrain.errors import INTERRUPTED, ConfigError, HpctrainError, Problem
 
 BROKEN_PIPE = 141
@@ -30,8 +30,10 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        command = _module(name).command
+        command = module_of(name).command
         assert isinstance(command, click.Command)
+        for described in (command, *getattr(command, "commands", {}).values()):
+            described.epilog = EVERYWHERE
         return command
 
     def resolve_command(
@@ -52,7 +54,7 @@ class Commands(click.Group):
 def run(argv: list[str]) -> int:
     """Run a command line; every way it can end is an exit code."""
     try:
-        flags, rest = common.split(argv)
+        flags, remaining = common.split(argv)
     except ConfigError as error:
         return Out.of(common.Flags(), os.environ).problems(error)
     out = Out.of(flags, os.environ)
@@ -60,9 +62,9 @@ def run(argv: list[str]) -> int:
         signal.signal(number, _interrupted)  # steps that run here must end with us
     try:
         # For an option that nobody uses click would look for a translation in 24 files.
-        helps = ["-h", "--help"] if {"-h", "--help", "help"}.intersection(rest) else []
+        helps = ["-h", "--help"] if {"-h", "--help", "help"}.intersection(remaining) else []
         group = Commands("hpctrain", context_settings={"help_option_names": helps})
-        code = group.main(rest, prog_name="hpctrain", standalone_mode=False, obj=out)
+        code = group.main(remaining, prog_name="hpctrain", standalone_mode=False, obj=out)
         sys.stdout.flush()
     except HpctrainError as error:
         return out.problems(error)
@@ -70,14 +72,14 @@ def run(argv: list[str]) -> int:
         return out.problems(_usage(error))
     except (KeyboardInterrupt, click.Abort) as stopped:
         again = str(stopped.__cause__ or stopped)  # click puts an Abort around it
-        out.say(f"interrupted; what is made is kept, to go on: {again}" if again else "interrupted")
+        out.say(f"interrupted; finished work is kept. To resume: {again}" if again else "interrupted")
         return INTERRUPTED
     except (BrokenPipeError, ReaderLeft):
         # The reader left: nothing more to say, and Python must not try again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        return out.problems(_bug(error))
+        return out.problems(_unforeseen(error, remaining))
     return code if isinstance(code, int) else 0
 
 
@@ -85,7 +87,7 @@ def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _module(name: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
     """Core's own module of this name, or the one that a plugin brings."""
     if _brought(name):
         from hpctrain.hooks import load
@@ -94,7 +96,7 @@ def _module(name: str) -> ModuleType:
     if name in PLUGIN_COMMANDS:
         extra = PLUGIN_COMMANDS[name]
         raise ConfigError.of("usage", f"{name} comes with a plugin", hint=f"pip install 'hpctrain[{extra}]'")
-    return importlib.import_module(f"hpctrain.cli.{name.replace('continue', 'continue_')}")
+    return importlib.import_module(f"hpctrain.cli.commands.{name.replace('continue', 'continue_')}")
 
 
 def _brought(name: str) -> bool:
@@ -107,7 +109,8 @@ def _brought(name: str) -> bool:
 def _unknown(name: str) -> ConfigError:
     import difflib
 
-    near = difflib.get_close_matches(name, COMMANDS, 1)
+    synonym = [SYNONYMS[name]] if name in SYNONYMS else []
+    near = synonym or difflib.get_close_matches(name, COMMANDS, 1)
     hint = f"hpctrain {near[0]}" if near else "hpctrain --help"
     return ConfigError.of("usage", f"no command {name!r}", hint=hint)
 
@@ -120,14 +123,34 @@ def _usage(error: click.ClickException) -> ConfigError:
     hint = f"{context.command_path} --help" if context is not None else "hpctrain --help"
     if isinstance(error, click.NoSuchOption) and context is not None:
         message = f"{context.info_name} has no option {error.option_name}"
-        known = [o.lstrip("-") for p in context.command.params for o in p.opts if o.startswith("--")]
-        near = difflib.get_close_matches(error.option_name.lstrip("-"), known, 1)
+        option_names = [o.lstrip("-") for p in context.command.params for o in p.opts if o.startswith("--")]
+        near = difflib.get_close_matches(error.option_name.lstrip("-"), option_names, 1)
         hint = f"{context.command_path} --{near[0]}" if near else hint
+        hint = _elsewhere(error.option_name) or hint
     return ConfigError.of("usage", message[:1].lower() + message[1:], hint=hint)
 
 
+def _elsewhere(option: str) -> str:
+    """What an option of other programs is here: a command, or a key of the run file."""
+    if option in OPTION_SYNONYMS:
+        return f"hpctrain {OPTION_SYNONYMS[option]}"
+    keys = {"--nodes", "--gpus", "--time", "--queue"}
+    return f"--set resources.{option.removeprefix('--')}=…" if option in keys else ""
+
+
+def _unforeseen(error: Exception, words: list[str]) -> HpctrainError:
+    """A package that only an extra brings is the user's to install; everything else is our bug."""
+    from hpctrain.hooks.packages import lacking
+
+    return lacking(error, words[0] if words else "hpctrain") or _bug(error)
+
+
 def _bug(error: Exception) -> HpctrainError:
-    said = f"{type(error).__name__}: {error}"
+    description = f"{type(error).__name__}: {error}"
     return HpctrainError(
-        Problem(code="bug", message=f"this is our mistake: {said}", hint="the same command with --debug")
+        Problem(
+            code="bug",
+            message=f"internal error (a bug in hpctrain): {description}",
+            hint="the same command with --debug",
+        )
     )

@@ -21,30 +21,30 @@ class Flags:
     no_input: bool = False
     color: bool | None = None
 
-    def __init__(self, **said: bool | None) -> None:
-        vars(self).update(said)
+    def __init__(self, **values: bool | None) -> None:
+        vars(self).update(values)
 
 
 def split(argv: list[str]) -> tuple[Flags, list[str]]:
     """Take the common options out of a command line; what follows `--` is left alone."""
     flags = Flags()
-    rest: list[str] = []
+    remaining: list[str] = []
     items = iter(argv)
     for item in items:
         name = SHORT.get(item) or item.removeprefix("--").replace("-", "_")
         if item == "--":
-            return flags, [*rest, item, *items]
+            return flags, [*remaining, item, *items]
         if (item.startswith("--") or item in SHORT) and name in SWITCHES:
             setattr(flags, name, True)
         elif name == "color" or item.startswith("--color="):
             flags.color = _color(item.partition("=")[2] or next(items, ""))
         else:
-            rest.append(item)
-    return flags, rest
+            remaining.append(item)
+    return flags, remaining
 
 
-def _color(said: str) -> bool | None:
+def _color(word: str) -> bool | None:
     choices = {"always": True, "never": False, "auto": None}
-    if said not in choices:
-        raise ConfigError.of("usage", f"--color is {said!r}; it is always, never or auto")
-    return choices[said]
+    if word not in choices:
+        raise ConfigError.of("usage", f"--color is {word!r}; it is always, never or auto")
+    return choices[word]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from hpctrain.cli.flags import Flags
 from hpctrain.errors import ConfigError, HpctrainError, Problem
 
 if TYPE_CHECKING:
+    from hpctrain.cli.typed import Typed
     from hpctrain.ui.term import Term
 
 
@@ -22,6 +23,9 @@ class Out:
     def __init__(self, flags: Flags, environ: Mapping[str, str]) -> None:
         self.flags = flags
         self.environ = environ
+        self.typed: Callable[[], Typed] | None = None
+        """How the run was opened; made when a hint or `next:` is written, which a plan seldom does."""
+        """How this command opened its run; proposed commands get the same options."""
 
     @classmethod
     def of(cls, flags: Flags, environ: Mapping[str, str]) -> Out:
@@ -29,12 +33,12 @@ class Out:
 
     @cached_property
     def term(self) -> Term:
-        """stdout."""
+        """The terminal, or pipe, behind stdout."""
         return self._term(sys.stdout)
 
     @cached_property
     def err(self) -> Term:
-        """stderr."""
+        """The terminal, or pipe, behind stderr."""
         return self._term(sys.stderr)
 
     def _term(self, stream: Any) -> Term:
@@ -46,7 +50,7 @@ class Out:
         )
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Data for people."""
+        """Print lines for people to stdout."""
         self.term.write(*lines)
 
     def document(self, schema: str, **fields: Any) -> None:
@@ -63,47 +67,52 @@ class Out:
         """The usual next act, as a line to paste; only people at a terminal see it."""
         if self.flags.quiet or self.flags.json or not (sys.stdout.isatty() and sys.stderr.isatty()):
             return
-        self.err.write(f"next:  {command}")
+        self.err.write(f"next:  {self.typed().completed(command) if self.typed else command}")
+
+    def completed(self, problems: Iterable[Problem]) -> list[Problem]:
+        """The problems, with hints that lead to the run as it was opened."""
+        return [self.typed().problem(problem) if self.typed else problem for problem in problems]
 
     def warn(self, problems: Iterable[Problem]) -> None:
         """Problems that do not stop the command."""
-        found = [p for p in problems if not p.fatal]
-        if found and not self.flags.quiet:
+        warnings = [p for p in problems if not p.fatal]
+        if warnings and not self.flags.quiet:
             from hpctrain.ui.problem import problem_lines
 
-            self.err.write(*problem_lines(found, self.err))
+            self.err.write(*problem_lines(self.completed(warnings), self.err))
 
     def problems(self, error: HpctrainError, closing: str = "") -> int:
         """An error as people or programs read it; the exit code is its class."""
+        problems = self.completed(error.problems)
         if self.flags.json:
             from hpctrain.ui.problem import problem_json
 
-            self.document("problems", problems=[problem_json(p) for p in error.problems])
+            self.document("problems", problems=[problem_json(p) for p in problems])
         if self.flags.debug:
             import traceback
 
             self.err.write(*traceback.format_exc().splitlines())
         from hpctrain.ui.problem import problem_lines
 
-        many = closing or (error.closing if len(error.problems) > 1 else "")
-        self.err.write(*problem_lines(error.problems, self.err, closing=many))
+        many = closing or (error.closing if len(problems) > 1 else "")
+        self.err.write(*problem_lines(problems, self.err, closing=many))
         return error.exit_code
 
     def confirm(self, question: str, *, default: bool, flag: str = "--yes") -> bool:
         """Ask, where somebody can answer; else `default` when nothing is lost by it."""
         if self.flags.yes:
             return True
-        if not self.asks:
+        if not self.can_ask:
             if default:
                 return True
-            raise ConfigError.of("usage", f"{question} nobody is here to answer", hint=flag)
+            raise ConfigError.of("usage", f"{question}no terminal to ask on", hint=flag)
         sys.stderr.write(f"{question} [{'Y/n' if default else 'y/N'}] ")
         sys.stderr.flush()
-        said = sys.stdin.readline().strip().lower()
-        return default if not said else said.startswith("y")
+        answer = sys.stdin.readline().strip().lower()
+        return default if not answer else answer.startswith("y")
 
     @property
-    def asks(self) -> bool:
+    def can_ask(self) -> bool:
         """Whether a question would be seen and answered."""
         silent = self.flags.no_input or os.environ.get("CI")
         return not silent and sys.stdin.isatty() and sys.stderr.isatty()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -13,30 +14,36 @@ from hpctrain.defaults.sources import RUNFILE
 from hpctrain.errors import Problem
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan, Survey
 from hpctrain.model.run import RunSpec
 from hpctrain.model.words import Loc, locs_in
+from hpctrain.plan import predict
 from hpctrain.plan.proof import PROOF
 
 
 @hookimpl
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
-    """Everything that core can judge."""
+    """The problems of a plan that core finds without a plugin."""
     return [
         *limits.problems(plan),
         *_account(run, cluster),
         *_memory(run, cluster),
+        *_unfinished(plan),
         *_moving(plan),
         *_roles(plan),
         *_unused(plan),
         *_dirty(run),
+        *unheard(cluster),
     ]
 
 
 @hookimpl
 def check_submit(plan: Plan, survey: Survey) -> list[Problem]:
     """What the queues hold of this user, and of the project, already."""
-    return [*limits.crowded(plan, survey), *limits.capped(plan, survey)]
+    from hpctrain.defaults import crowding  # a plan asks no queue
+
+    return [*crowding.crowded(plan, survey), *crowding.capped(plan, survey)]
 
 
 def _account(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:
@@ -52,14 +59,33 @@ def _account(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:
 
 
 def _memory(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:
-    asked, have = run.resources.memory_gb, cluster.hardware.memory_gb
-    if asked and have and asked > have:
+    requested, have = run.resources.memory_gb, cluster.hardware.memory_gb
+    if requested and have and requested > have:
         yield Problem(
             code="memory-limit",
-            message=f"{asked} GB are more than a node of {cluster.name} has",
+            message=f"{requested} GB exceed the memory of a node of {cluster.name}",
             where="resources.memory_gb",
             hint=f"memory_gb = {int(have)}",
         )
+
+
+def _unfinished(plan: Plan) -> Iterator[Problem]:
+    """One job that cannot train to the end, by the plan's own prediction: how many it takes."""
+    predicted, train, time = predict.seconds(plan), plan.step_named("train"), plan.run.resources.time
+    if predicted is None or train is None or time is None or predicted <= time.seconds:
+        return
+    jobs = math.ceil(predicted / time.seconds)
+    hours = train.step.launch.nodes * predicted / 3600
+    whole = Duration(60 * round(predicted / 60)).short
+    yield Problem(
+        code="unfinished",
+        message=f"training takes {whole} as predicted, and a job has {time.short}: {jobs} jobs of it, "
+        f"{hours:,.0f} node-hours",
+        where="resources.time",
+        notes=(f"predicted at {predict.MFU:.0%} of the peak, which is assumed",),
+        hint="hpctrain continue after each job, which goes on from the newest checkpoint",
+        fatal=False,
+    )
 
 
 def _moving(plan: Plan) -> Iterator[Problem]:
@@ -71,9 +97,9 @@ def _moving(plan: Plan) -> Iterator[Problem]:
     if plan.cluster.arch == names.NATIVE and not kinds["platform"]:
         moving.append("this computer's architecture")
     built = [s.step.makes for s in plan.steps if s.step.makes and s.step.makes.role in ("env", "images")]
-    asked = plan.run.environment
-    packages = asked.packages or asked.compile or asked.requirements
-    if packages and built and not any(made.pins for made in built):
+    environment = plan.run.environment
+    packages = environment.packages or environment.compile or environment.requirements
+    if packages and built and not any(artifact.pins for artifact in built):
         moving.append("the environment's packages")
     if moving:
         unique = list(dict.fromkeys(moving))
@@ -87,16 +113,16 @@ def _moving(plan: Plan) -> Iterator[Problem]:
 
 def _roles(plan: Plan) -> Iterator[Problem]:
     """Words that name a storage role which this cluster has not: said before anything is written."""
-    known = {*plan.cluster.storage, RUNFILE}
+    known_roles = {*plan.cluster.storage, RUNFILE}
     naming: dict[str, list[str]] = {}
     for planned in plan.steps:
         step, around = planned.step, planned.around
         lines = (step.commands, around.job, around.node, around.task, around.wrap)
         bodies = tuple(file.body for file in (*step.files, *around.files))
         values = tuple(variable.value for variable in around.env)
-        made = {step.makes.role} if step.makes else set()
+        artifact_roles = {step.makes.role} if step.makes else set()
         used = {loc.role for loc in locs_in((*lines, bodies, values))}
-        for role in sorted((made | used) - known):
+        for role in sorted((artifact_roles | used) - known_roles):
             naming.setdefault(role, []).append(planned.name)
     yield from (_no_role(plan, role, steps) for role, steps in naming.items())
 
@@ -123,8 +149,8 @@ def _unused(plan: Plan) -> Iterator[Problem]:
     using = [s.step.commands for s in plan.steps if s.name != PROOF]
     read = set(_locs((plan.train, using)))
     for name in plan.run.assets:
-        made = makers.get(name)
-        if made is not None and not any(_below(loc, made) for loc in read):
+        asset_loc = makers.get(name)
+        if asset_loc is not None and not any(_below(loc, asset_loc) for loc in read):
             yield Problem(
                 code="unused-asset",
                 message=f"nothing reads the asset {name}",
@@ -145,8 +171,8 @@ def _locs(value: Any) -> list[Loc]:
     return locs_in(value)
 
 
-def _below(loc: Loc, made: Loc) -> bool:
-    return loc.role == made.role and f"{loc.path}/".startswith(f"{made.path}/")
+def _below(loc: Loc, folder: Loc) -> bool:
+    return loc.role == folder.role and f"{loc.path}/".startswith(f"{folder.path}/")
 
 
 def _dirty(run: RunSpec) -> Iterator[Problem]:
@@ -157,3 +183,27 @@ def _dirty(run: RunSpec) -> Iterator[Problem]:
             where="code.path",
             fatal=False,
         )
+
+
+def unheard(cluster: Cluster) -> Iterator[Problem]:
+    """A warning for each `ask` of the facts that has words, and none for the cluster's own scheduler."""
+    tables = [
+        *((f"queue.{queue.name}.ask", queue.ask) for queue in cluster.queue),
+        *((f"place.{place.name}.ask", place.ask) for place in cluster.place),
+        ("network.ask", cluster.network.ask),
+    ]
+    for where, ask in tables:
+        if ask and cluster.scheduler not in ask:
+            yield Problem(
+                code="unknown-name",
+                message=f"{cluster.name} speaks {cluster.scheduler}, and {where} has words for "
+                f"{', '.join(sorted(ask))} alone: its jobs go without them",
+                where=where,
+                hint=_words_hint(cluster.scheduler, ask),
+                fatal=False,
+            )
+
+
+def _words_hint(scheduler: str, ask: Mapping[str, tuple[str, ...]]) -> str:
+    words = ", ".join(f'"{word}"' for word in next(iter(ask.values())))
+    return f"ask = {{ {scheduler} = [{words}] }}"

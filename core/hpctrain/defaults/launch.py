@@ -35,15 +35,15 @@ def gpus_per_node(resources: Resources, cluster: Cluster, nodes: int) -> int:
     most = cluster.hardware.gpus_per_node
     if resources.gpus is None or not most:
         return most
-    each, rest = divmod(resources.gpus, nodes)
-    if each > most or rest or not each:
+    per_node, remainder = divmod(resources.gpus, nodes)
+    if per_node > most or remainder or not per_node:
         raise ConfigError.of(
             "gpus",
             f"{resources.gpus} GPUs cannot be spread evenly over {_nodes(nodes)} of {most}",
             where="resources.gpus",
-            hint=f"gpus = {min(max(each, 1), most) * nodes}",
+            hint=f"gpus = {min(max(per_node, 1), most) * nodes}",
         )
-    return each
+    return per_node
 
 
 def _nodes(count: int) -> str:
@@ -53,12 +53,12 @@ def _nodes(count: int) -> str:
 def _cores(cluster: Cluster, gpus: int, ranks: int) -> int:
     if not gpus:
         return max(1, cluster.hardware.cores_per_node // ranks)
-    wanted = cluster.launch.cpus_per_gpu * gpus // ranks
-    return max(1, min(wanted, cluster.hardware.cores_per_node // ranks))
+    cores = cluster.launch.cpus_per_gpu * gpus // ranks
+    return max(1, min(cores, cluster.hardware.cores_per_node // ranks))
 
 
 def _memory(resources: Resources, cluster: Cluster, gpus: int) -> int | None:
     if resources.memory_gb is not None:
         return resources.memory_gb
-    each = cluster.launch.memory_gb_per_gpu
-    return int(each * gpus) if each and gpus else None
+    per_gpu = cluster.launch.memory_gb_per_gpu
+    return int(per_gpu * gpus) if per_gpu and gpus else None

@@ -15,7 +15,7 @@ NATIVE = "native"
 """The architecture of a cluster that is whatever computer this is: fixed by a pin."""
 
 
-def found(pins: Iterable[Pin], kind: str, name: str) -> str:
+def pinned_value(pins: Iterable[Pin], kind: str, name: str) -> str:
     """The value that was pinned for a name, or nothing."""
     return next((p.value for p in pins if p.kind == kind and p.name == name), "")
 
@@ -38,17 +38,21 @@ def hub(repo: str, kind: str, revision: str) -> str:
 
 def commit(pins: Iterable[Pin], url: str, rev: str) -> str:
     """The commit to check out: as given, as pinned, or the moving name itself where nothing is pinned."""
-    return rev if is_commit(rev) else found(pins, "git", git(url, rev)) or rev or "HEAD"
+    return rev if is_commit(rev) else pinned_value(pins, "git", git(url, rev)) or rev or "HEAD"
 
 
-def revision(pins: Iterable[Pin], repo: str, kind: str, wanted: str) -> str:
+def revision(pins: Iterable[Pin], repo: str, kind: str, requested: str) -> str:
     """The hub's commit: as given, as pinned, or the moving name itself where nothing is pinned."""
-    return wanted if is_commit(wanted) else found(pins, "hub", hub(repo, kind, wanted)) or wanted or "main"
+    return (
+        requested
+        if is_commit(requested)
+        else pinned_value(pins, "hub", hub(repo, kind, requested)) or requested or "main"
+    )
 
 
 def arch(pins: Iterable[Pin], cluster: Cluster) -> str:
     """The architecture of the training nodes; `native` where this computer's is not pinned yet."""
-    return cluster.arch if cluster.arch != NATIVE else found(pins, "platform", NATIVE) or NATIVE
+    return cluster.arch if cluster.arch != NATIVE else pinned_value(pins, "platform", NATIVE) or NATIVE
 
 
 def kind(name: str, asset: Asset) -> str:

@@ -14,22 +14,22 @@ from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.model.tools import ProgramRunner
 
 QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=20"}
 """Git must not wait for a password that nobody can type."""
 
 
 @hookimpl
-def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
-    """Everything that core itself understands."""
-    found = [Pin(names.NATIVE, "platform", os.uname().machine)] if cluster.arch == names.NATIVE else []
-    wanted = {names.git(url, rev): (url, rev, where) for url, rev, where in repositories(run)}
-    for name, (url, rev, where) in wanted.items():
-        found.append(Pin(name, "git", _commit(url, rev, where, tools)))
+def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
+    """Pins of the platform, of git repositories and of models and datasets on the hub."""
+    pins = [Pin(names.NATIVE, "platform", os.uname().machine)] if cluster.arch == names.NATIVE else []
+    repositories_by_pin = {names.git(url, rev): (url, rev, where) for url, rev, where in repositories(run)}
+    for name, (url, rev, where) in repositories_by_pin.items():
+        pins.append(Pin(name, "git", _commit(url, rev, where, tools)))
     for name, (repo, kind, revision, where) in snapshots(run).items():
-        found.append(Pin(name, "hub", _revision(repo, kind, revision, where, tools)))
-    return found
+        pins.append(Pin(name, "hub", _revision(repo, kind, revision, where, tools)))
+    return pins
 
 
 def repositories(run: RunSpec) -> Iterator[tuple[str, str, str]]:
@@ -44,24 +44,24 @@ def repositories(run: RunSpec) -> Iterator[tuple[str, str, str]]:
 
 def snapshots(run: RunSpec) -> dict[str, tuple[str, str, str, str]]:
     """Every repository of the hub whose revision moves, by its pin's name."""
-    found = {}
+    rows = {}
     for name, asset in run.assets.items():
         if asset.hub and not names.is_commit(asset.revision):
             kind = "dataset" if names.kind(name, asset) == "dataset" else "model"
             revision = asset.revision or "main"
-            found[names.hub(asset.hub, kind, revision)] = (asset.hub, kind, revision, f"assets.{name}.hub")
-    return found
+            rows[names.hub(asset.hub, kind, revision)] = (asset.hub, kind, revision, f"assets.{name}.hub")
+    return rows
 
 
-def _commit(url: str, rev: str, where: str, tools: Tools) -> str:
+def _commit(url: str, rev: str, where: str, tools: ProgramRunner) -> str:
     ref = rev or "HEAD"
-    wanted = (ref, f"{ref}^{{}}") if rev else (ref,)
+    refs = (ref, f"{ref}^{{}}") if rev else (ref,)
     # The user's own agent, proxy and credentials count: it is the user's repository.
-    argv = ("git", "ls-remote", "--", url, *wanted)
+    argv = ("git", "ls-remote", "--", url, *refs)
     done = tools.run(argv, env=QUIET, inherit=True, timeout=120, ok=range(256))
     if done.code:
-        said = tuple(done.err.strip().splitlines()[-3:])
-        raise NotReachable.of("git", f"git cannot read {url}", where=where, notes=said)
+        error_lines = tuple(tools.scrubbed(done.err).strip().splitlines()[-3:])
+        raise NotReachable.of("git", f"git cannot read {url}", where=where, notes=error_lines)
     rows: dict[str, str] = {}
     for line in done.out.splitlines():
         commit, name = line.split("\t", 1)
@@ -78,19 +78,19 @@ def _commit(url: str, rev: str, where: str, tools: Tools) -> str:
     )
 
 
-def _revision(repo: str, kind: str, revision: str, where: str, tools: Tools) -> str:
+def _revision(repo: str, kind: str, revision: str, where: str, tools: ProgramRunner) -> str:
     from hpctrain_job import hub
     from hpctrain_job.web import Failed, Patience, Refused
 
     token = hub.token()
     if token:
         tools.hide(token)
-    found = hub.Repo(repo, kind, token=token)
+    repository = hub.Repo(repo, kind, token=token)
     try:
-        return found.listing(revision, patience=Patience(tries=4, longest=30)).commit
+        return repository.listing(revision, patience=Patience(tries=4, longest=30)).commit
     except Refused as error:
-        said = hub.explained(error, found)
+        message = hub.explained(error, repository)
         code = "gated" if error.status in (401, 403) else "no-revision"
-        raise ConfigError.of(code, str(said), where=where) from None
+        raise ConfigError.of(code, str(message), where=where) from None
     except Failed as error:
         raise NotReachable.of("hub", str(error), where=where, hint="HF_ENDPOINT names a mirror") from None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
-from hpctrain.errors import ConfigError, PluginError
-from hpctrain.hooks.scan import Entry, duplicates, installed, names
-from hpctrain.versions import HOOK_API
+from hpctrain.errors import ConfigError, HpctrainError, PluginError, Problem
+from hpctrain.hooks.scan import Entry, duplicates, installed, names, published_clusters
+from hpctrain.versions import HOOK_API, OLDEST_HOOK_API
 
 SINGULAR = {
     "clusters": "cluster",
@@ -22,75 +25,115 @@ SINGULAR = {
     "hooks": "site hooks",
     "commands": "command",
 }
-EXTRAS = ("olivia", "alps", "frontier", "isambard", "leonardo", "local")
 
 
 def find(kind: str, name: str, entries: Mapping[str, tuple[Entry, ...]] | None = None) -> Entry:
     """The one entry of this name; ConfigError when it is not installed, PluginError when it is twice."""
-    known = installed() if entries is None else entries
-    found = known.get(f"{kind}:{name}", ())
-    if not found:
-        raise _missing(kind, name, names(kind, known))
-    if len(found) > 1:
+    entries_by_id = installed() if entries is None else entries
+    matches = entries_by_id.get(f"{kind}:{name}", ())
+    if not matches:
+        raise _missing(kind, name, names(kind, entries_by_id))
+    if len(matches) > 1:
         raise PluginError.of(
             "plugin-duplicate",
-            f'{SINGULAR[kind]} "{name}" is provided by more than one distribution: {duplicates(found)}',
-            hint=f"pip uninstall {found[0].distribution}",
+            f'{SINGULAR[kind]} "{name}" is provided by more than one distribution: {duplicates(matches)}',
+            hint=f"pip uninstall {matches[0].distribution}",
         )
-    return found[0]
+    return matches[0]
 
 
 def load(entry: Entry) -> ModuleType:
     """Import the plugin's module and check that it speaks this API."""
-    try:
-        module = importlib.import_module(entry.module)
-    except Exception as error:
-        raise _unimportable(entry, error) from error
+    module = _imported(entry, lambda: importlib.import_module(entry.module))
     return checked(entry, module)
 
 
-def load_file(path: Path) -> tuple[Entry, ModuleType]:
-    """Site hooks from a file that the run file names; never found by themselves."""
+def load_file(path: Path, run_file: Path) -> tuple[Entry, ModuleType]:
+    """Site hooks from a file that the run file names; never found by themselves.
+
+    ConfigError for one that neither this user wrote nor the owner of the run file, whom he trusts by its use.
+    """
     import importlib.util
 
+    from hpctrain_job import trust
+
+    accepted = trust.Accepted((str(run_file.stat().st_uid),))
+    if fault := trust.file_fault(str(path), accepted):
+        message = f"{path} {fault}: it would run as you"
+        raise ConfigError.of("not-trusted", message, where="hooks.file", hint=f"cp {path} FILE_OF_YOURS")
     entry = Entry("hooks", path.name, str(path), "file", str(path))
     spec = importlib.util.spec_from_file_location(f"hpctrain_site_{path.stem}", path)
-    try:
+
+    def executed() -> ModuleType:
         if spec is None or spec.loader is None:
-            raise ImportError("not a Python file")  # noqa: TRY301
+            raise ImportError("not a Python file")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise _unimportable(entry, error) from error
-    return entry, checked(entry, module)
+        return module
+
+    return entry, checked(entry, _imported(entry, executed))
+
+
+def _imported(entry: Entry, importing: Callable[[], ModuleType]) -> ModuleType:
+    """A plugin that ends the program has failed; what it prints is no answer of a command: it is quoted."""
+    with redirect_stdout(StringIO()) as printed:
+        try:
+            module = importing()
+        except (Exception, SystemExit) as error:
+            raise _unimportable(entry, error) from error
+    for line in printed.getvalue().splitlines():
+        print(f"hpctrain: {entry.label} printed {line!r} when it was imported", file=sys.stderr)
+    return module
 
 
 def checked(entry: Entry, module: ModuleType) -> ModuleType:
-    """The module, if its `HPCTRAIN_API` is ours."""
+    """The module, if its `HPCTRAIN_API` is one that we support."""
     speaks = getattr(module, "HPCTRAIN_API", None)
-    if speaks != HOOK_API:
-        said = "does not say HPCTRAIN_API" if speaks is None else f"speaks hook API {speaks!r}"
+    if not isinstance(speaks, int) or not OLDEST_HOOK_API <= speaks <= HOOK_API:
+        message = "does not define HPCTRAIN_API" if speaks is None else f"speaks hook API {speaks!r}"
         upgrade = f"pip install --upgrade {entry.distribution} hpctrain"
         ours = f"HPCTRAIN_API = {HOOK_API}      (at the top of {module.__file__})"
         raise PluginError.of(
             "plugin-api",
-            f"{SINGULAR[entry.kind]} {entry.said} {said}; this hpctrain speaks {HOOK_API}",
+            f"{SINGULAR[entry.kind]} {entry.label} {message}; this hpctrain supports {_supported()}",
             where=entry.module,
             hint=ours if entry.distribution == "file" else upgrade,
         )
     return module
 
 
-def _missing(kind: str, name: str, known: list[str]) -> ConfigError:
+def outdated(plugins: Iterable[tuple[Entry, object]]) -> Iterator[Problem]:
+    """One warning for each distribution with a plugin of an older hook API, for its author has time left."""
+    warned: set[str] = set()
+    for entry, module in plugins:
+        speaks = getattr(module, "HPCTRAIN_API", HOOK_API)
+        if isinstance(speaks, int) and speaks < HOOK_API and entry.distribution not in warned:
+            warned.add(entry.distribution)
+            hint = f"pip install --upgrade {entry.distribution}"
+            yield Problem(
+                code="plugin-api-old",
+                message=f"{entry.label} was written for hook API {speaks}, which later ones refuse",
+                notes=(f"this hpctrain supports {_supported()}",),
+                hint="hpctrain help plugin-api-old" if entry.distribution == "file" else hint,
+                fatal=False,
+            )
+
+
+def _supported() -> str:
+    """`1`, or `1 to 3`."""
+    return str(HOOK_API) if OLDEST_HOOK_API == HOOK_API else f"{OLDEST_HOOK_API} to {HOOK_API}"
+
+
+def _missing(kind: str, name: str, installed_names: list[str]) -> ConfigError:
     import difflib
 
-    near = difflib.get_close_matches(name, known, 3, 0.6)
+    near = difflib.get_close_matches(name, installed_names, 3, 0.6)
     hint = ""
     if near:
         hint = f'{_key(kind).rpartition(".")[2] or SINGULAR[kind].split()[0]} = "{near[0]}"'
-    elif kind == "clusters" and name in EXTRAS:
+    elif kind == "clusters" and name in published_clusters():
         hint = f"pip install 'hpctrain[{name}]'"
-    listed = " ".join(known) or "none"
+    listed = " ".join(installed_names) or "none"
     return ConfigError.of(
         "no-plugin", f'no {SINGULAR[kind]} "{name}"; installed: {listed}', where=_key(kind), hint=hint
     )
@@ -102,10 +145,12 @@ def _key(kind: str) -> str:
     return {**keys, "schedulers": "scheduler"}.get(kind, "")
 
 
-def _unimportable(entry: Entry, error: Exception) -> PluginError:
-    return PluginError.of(
+def _unimportable(entry: Entry, error: BaseException) -> HpctrainError:
+    from hpctrain.hooks.packages import lacking  # no plan without a fault needs it
+
+    return lacking(error, f"{SINGULAR[entry.kind]} {entry.label}", entry.distribution) or PluginError.of(
         "plugin-import",
-        f"{SINGULAR[entry.kind]} {entry.said} cannot be imported: {type(error).__name__}: {error}",
+        f"{SINGULAR[entry.kind]} {entry.label} cannot be imported: {type(error).__name__}: {error}",
         where=entry.module,
         hint=f"pip install --upgrade {entry.distribution}" if entry.distribution != "file" else "",
     )

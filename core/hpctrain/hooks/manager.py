@@ -23,7 +23,12 @@ NO_WRAPPERS = ("configure_network", "surround")
 
 
 class Guarded(SimpleNamespace):
-    """The watched hooks of one plugin."""
+    """The watched hooks of one plugin; two plugins without any are still two."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __dir__(self) -> list[str]:
         return list(vars(self))  # pluggy looks at every name that it is told
@@ -49,45 +54,45 @@ class Hooks:
         except pluggy.PluginValidationError as error:
             raise PluginError.of(
                 "plugin-hook",
-                f"{entry.said}: {_short(error)}",
+                f"{entry.label}: {_short(error)}",
                 where=entry.module,
                 hint="hpctrain help hooks",
             ) from error
         except ValueError as error:
-            raise PluginError.of("plugin-duplicate", f"{entry.said} is registered twice") from error
+            raise PluginError.of("plugin-duplicate", f"{entry.label} is registered twice") from error
         self.plugins.append(f"{entry.id} ({entry.distribution} {entry.version})")
 
-    def call(self, hook: str, **given: Any) -> Any:
+    def call(self, hook: str, **arguments: Any) -> Any:
         """The answer of a first-answer hook (or None), or every answer, lowest priority first."""
-        answer = getattr(self._manager.hook, hook)(**given)
+        answer = getattr(self._manager.hook, hook)(**arguments)
         if isinstance(answer, list):
             return tuple(item for item in reversed(answer) if item is not None)
         return answer
 
     def answers(self, hook: str, besides: str = "-") -> bool:
         """Whether anybody but those of this kind answers: what only they need is not fetched for nothing."""
-        found = getattr(self._manager.hook, hook).get_hookimpls()
-        return any(not impl.plugin_name.startswith(besides) for impl in found)
+        implementations = getattr(self._manager.hook, hook).get_hookimpls()
+        return any(not impl.plugin_name.startswith(besides) for impl in implementations)
 
-    def need(self, hook: str, **given: Any) -> Any:
+    def need(self, hook: str, **arguments: Any) -> Any:
         """Like `call`, but somebody must answer."""
-        answer = self.call(hook, **given)
+        answer = self.call(hook, **arguments)
         if answer is None:
-            asked = ", ".join(p.split(" ", 1)[0] for p in self.plugins)
-            raise PluginError.of("no-answer", f"no plugin of this run answers {hook}; asked: {asked}")
+            plugin_ids = ", ".join(p.split(" ", 1)[0] for p in self.plugins)
+            raise PluginError.of("no-answer", f"no plugin of this run answers {hook}; asked: {plugin_ids}")
         return answer
 
-    def tell(self, **given: Any) -> None:
+    def tell(self, **arguments: Any) -> None:
         """Tell the observers one by one; an error there is a warning, never the end of a run."""
         for impl in self._manager.hook.job_event.get_hookimpls():
             try:
-                impl.function(*(given[name] for name in impl.argnames))
+                impl.function(*(arguments[name] for name in impl.argnames))
             except HpctrainError as error:  # noqa: PERF203  (each observer must be told)
                 self.warnings += error.problems
 
     def _guarded(self, entry: Entry, plugin: object) -> Guarded:
         """The plugin's hooks, each watched, so that an error or a wrong result names its author."""
-        found = Guarded()
+        guarded = Guarded()
         for name in _candidates(plugin):
             options = self._manager.parse_hookimpl_opts(plugin, name)
             if options is None:
@@ -99,13 +104,13 @@ class Hooks:
             if wraps and hook in NO_WRAPPERS:
                 raise PluginError.of(
                     "plugin-wrapper",
-                    f"{entry.said}: {hook} cannot be wrapped; answer it, with tryfirst=True to win",
+                    f"{entry.label}: {hook} cannot be wrapped; answer it, with tryfirst=True to win",
                 )
             watch = watched_wrapper if wraps else watched
             function = watch(entry, hook, getattr(plugin, name), bool(options.get("tryfirst")), self._trace)
             function.hpctrain_impl = options
-            setattr(found, name, function)
-        return found
+            setattr(guarded, name, function)
+        return guarded
 
 
 def _candidates(plugin: object) -> list[str]:
@@ -117,7 +122,7 @@ def _candidates(plugin: object) -> list[str]:
 
 
 def _source(entry: Entry) -> str:
-    """How a value says who set it: the word of the run file, and its kind where that helps."""
+    """The plugin as `--explain` names it: the word of the run file, with its kind where that helps."""
     return entry.name if entry.kind == "clusters" else f"{entry.kind}:{entry.name}"
 
 
@@ -131,7 +136,7 @@ def watched(entry: Entry, hook: str, function: Callable[..., Any], first: bool, 
             answer = stamped(checked(hook, function(*args, **kwargs)), source, first=first)
         except HpctrainError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a hook that ends the program has failed
             raise blamed(entry, hook, function, error) from error
         if trace:
             print(f"hpctrain: {source} {hook} -> {answer!r}", file=sys.stderr)
@@ -159,7 +164,7 @@ def watched_wrapper(entry: Entry, hook: str, function: Callable[..., Any], first
             answer = stamped(checked(hook, answer), source, first=first)
         except HpctrainError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a hook that ends the program has failed
             raise blamed(entry, hook, function, error) from error
         changed = answer != inner and getattr(answer, "source", "")
         if trace:
@@ -177,21 +182,25 @@ def _finish(resume: Callable[[Any], Any], value: Any) -> Any:
     raise WrongResult("yielded more than once")
 
 
-def blamed(entry: Entry, hook: str, function: Callable[..., Any], error: Exception) -> PluginError:
-    """The error of a hook, with the file and line in the plugin where it came from."""
+def blamed(entry: Entry, hook: str, function: Callable[..., Any], error: BaseException) -> HpctrainError:
+    """The error of a hook: with its cure for a missing package, else with the plugin's file and line."""
     import traceback
 
+    from hpctrain.hooks.packages import lacking  # no plan without a fault needs it
+
+    if (missing := lacking(error, f"{entry.label} {hook}", entry.distribution)) is not None:
+        return missing
     code = inspect.unwrap(function).__code__
     if isinstance(error, WrongValue):
-        said = f"{hook}: {error}"
+        message = f"{hook}: {error}"
     elif isinstance(error, WrongResult):
-        said = f"{hook} {error}"
+        message = f"{hook} {error}"
     else:
-        said = f"{hook} raised {type(error).__name__}: {error}"
+        message = f"{hook} raised {type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     line = next((f.lineno for f in reversed(frames) if f.filename == code.co_filename), None)
     span = Span(file=code.co_filename, line=line or code.co_firstlineno)
-    return PluginError.of("plugin", f"{entry.said}: {said}", span=span, source=_source(entry))
+    return PluginError.of("plugin", f"{entry.label}: {message}", span=span, source=_source(entry))
 
 
 def _unknown(entry: Entry, hook: str) -> PluginError:
@@ -200,7 +209,7 @@ def _unknown(entry: Entry, hook: str) -> PluginError:
     near = difflib.get_close_matches(hook, [n for n in vars(specs) if not n.startswith("_")], 1)
     return PluginError.of(
         "plugin-hook",
-        f"{entry.said}: there is no hook {hook}",
+        f"{entry.label}: there is no hook {hook}",
         where=entry.module,
         hint=f"def {near[0]}(…)" if near else "hpctrain help hooks",
     )

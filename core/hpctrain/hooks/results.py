@@ -28,7 +28,7 @@ MANY: dict[str, type] = {
 }
 """Hooks that answer with several values of one type."""
 
-ONE: dict[str, type] = {
+SINGLE: dict[str, type] = {
     "checkout": Code,
     "train_command": Train,
     "launch": Launch,
@@ -56,21 +56,21 @@ def checked(hook: str, value: Any) -> Any:
         kind = MANY[hook]
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise WrongResult(f"returned {value!r}, not several {kind.__name__}")
-        found = tuple(value)
-        wrong = next((item for item in found if not isinstance(item, kind)), None)
+        items = tuple(value)
+        wrong = next((item for item in items if not isinstance(item, kind)), None)
         if wrong is not None:
             raise WrongResult(f"returned {type(wrong).__name__} among its answers, not {kind.__name__}")
-        for item in found:
+        for item in items:
             values.check(item)
-        return found
-    if not isinstance(value, ONE[hook]):
-        raise WrongResult(f"returned {type(value).__name__}, not {ONE[hook].__name__}")
+        return items
+    if not isinstance(value, SINGLE[hook]):
+        raise WrongResult(f"returned {type(value).__name__}, not {SINGLE[hook].__name__}")
     values.check(value)
     return value
 
 
 def stamped(value: Any, source: str, *, first: bool = False) -> Any:
-    """The same answer, with `source` on everything that has none yet.
+    """A hook's answer with `source`, the plugin, on everything in it that has none yet.
 
     `first` marks the variables of an implementation that said `tryfirst`: they win over others.
     """

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
     from hpctrain.model.run import Asset, Code, RunSpec
     from hpctrain.model.step import Launch, Pin, Step
+    from hpctrain.model.tools import ProgramRunner
     from hpctrain.model.train import Layout, Train
     from hpctrain.model.words import Word
-    from hpctrain.run.tools import Tools
 
 PROJECT = "hpctrain"
 hookspec = pluggy.HookspecMarker(PROJECT)
 
 
 @hookspec
-def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> Iterable[Pin]:
+def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> Iterable[Pin]:
     """Make moving names fixed: versions, revisions, digests.
 
     Called by `hpctrain lock`, the only phase with network. ACTS. Every plugin's answer counts.
@@ -38,7 +38,7 @@ def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> Iterable[Pin]:
     Example::
 
         @hookimpl
-        def pin(run, cluster, tools):
+        def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
             return [Pin("trl", "pypi", tools.run(("pip", "index", "versions", "trl")).out.split()[1])]
 
     Since: 0.1
@@ -55,7 +55,7 @@ def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Iterable
     Example::
 
         @hookimpl
-        def build_env(run, cluster, pins):
+        def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> list[Step]:
             made = Artifact(name="venv", role="env", inputs={"python": "3.11"}, arch=cluster.arch, pins=pins)
             install = Cmd.of("python3.11", "-m", "venv", Var("WORK"))
             return [Step(name="env", commands=(install,), needs=frozenset({Need.TARGET}), makes=made)]
@@ -71,7 +71,7 @@ def prepare_data(
     run: RunSpec,
     cluster: Cluster,
     pins: tuple[Pin, ...],
-    assets: Mapping[str, object],
+    assets: Mapping[str, Word],
 ) -> Iterable[Step] | None:
     """The steps that bring one asset to this cluster; the last one makes it.
 
@@ -82,7 +82,7 @@ def prepare_data(
     Example::
 
         @hookimpl
-        def prepare_data(name, asset, run, cluster, pins):
+        def prepare_data(name: str, asset: Asset) -> list[Step] | None:
             if not asset.url:
                 return None
             made = Artifact(name="file", role="assets", inputs={"url": asset.url}, arch="any")
@@ -106,9 +106,9 @@ def convert_checkpoint(
     Example::
 
         @hookimpl
-        def convert_checkpoint(source, target, checkpoint, run, cluster):
-            if (source, target) == ("neox", "hf"):
-                return [Step(name="export", commands=(Cmd.of("neox2hf", checkpoint, Var("WORK")),))]
+        def convert_checkpoint(source: str, target: str, checkpoint: Word) -> list[Step] | None:
+            step = Step(name="export", commands=(Cmd.of("neox2hf", checkpoint, Var("WORK")),))
+            return [step] if (source, target) == ("neox", "hf") else None
 
     Since: 0.1
     """
@@ -123,7 +123,7 @@ def checkout(run: RunSpec, cluster: Cluster) -> Code | None:
     Example::
 
         @hookimpl
-        def checkout(run):
+        def checkout(run: RunSpec) -> Code:
             return Code(git="https://github.com/org/trainer", rev="0123456789" * 4)
 
     Since: 0.1
@@ -131,7 +131,7 @@ def checkout(run: RunSpec, cluster: Cluster) -> Code | None:
 
 
 @hookspec(firstresult=True)
-def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, object]) -> Train | None:
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train | None:
     """The command that every rank runs, with how to read its progress and its checkpoints.
 
     Called while planning. PURE. `assets` maps each asset's name to the Loc where it lies.
@@ -140,7 +140,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, object]) 
     Example::
 
         @hookimpl
-        def train_command(run, cluster, assets):
+        def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
             return Train(argv=("python", "train.py", Join("--data=", assets["dataset"])))
 
     Since: 0.1
@@ -156,8 +156,8 @@ def launch(run: RunSpec, cluster: Cluster, train: Train) -> Launch | None:
     Example::
 
         @hookimpl(wrapper=True)
-        def launch(run, cluster, train):
-            return attrs.evolve((yield), each=("numactl", "--localalloc"))
+        def launch(run: RunSpec, cluster: Cluster, train: Train) -> Generator[None, Launch, Launch]:
+            return attrs.evolve((yield), rank_prefix=("numactl", "--localalloc"))
 
     Since: 0.1
     """
@@ -173,9 +173,9 @@ def configure_network(run: RunSpec, cluster: Cluster, launch: Launch) -> Layer |
     Example::
 
         @hookimpl
-        def configure_network(run, cluster, launch):
-            if launch.nodes > 1:
-                return Layer(env=(EnvVar(name="NCCL_NET", value="AWS Libfabric", why="else TCP"),))
+        def configure_network(run: RunSpec, cluster: Cluster, launch: Launch) -> Layer | None:
+            fabric = EnvVar(name="NCCL_NET", value="AWS Libfabric", why="else TCP")
+            return Layer(env=(fabric,)) if launch.nodes > 1 else None
 
     Since: 0.1
     """
@@ -192,10 +192,10 @@ def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
     Example::
 
         @hookimpl
-        def surround(run, cluster, step):
+        def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
             folder = template("/tmp/miopen-${HPC_JOB}")
             why = "MIOpen's database breaks on a shared disk"
-            cache = EnvVar(name="MIOPEN_USER_DB_PATH", value=folder, at=At.NODE, why=why)
+            cache = EnvVar(name="MIOPEN_USER_DB_PATH", value=folder, at=Scope.NODE, why=why)
             return Layer(env=(cache,), node=(Cmd.of("mkdir", "-p", folder),)) if step.trains else None
 
     Since: 0.1
@@ -208,13 +208,14 @@ def enter_env(
 ) -> Layer | None:
     """How a command gets into the environment that `build_env` made.
 
-    Called while planning. PURE. `binds` are the folders that must be visible inside: the storage roles
-    that the run uses, and what the network and the trainer bring. A prefix needs none of them.
+    Called while planning, for each step that runs inside. PURE. `binds` are the folders that the step's
+    container must see: the run's directory, the folder of the step's tokens where it reads one, the storage
+    roles that it uses, and what the network and the trainer bring. A prefix needs none of them.
 
     Example::
 
         @hookimpl
-        def enter_env(run, cluster, pins, launch, binds):
+        def enter_env(run: RunSpec, cluster: Cluster) -> Layer:
             where = Loc("env", "mine/bin")
             return Layer(env=(EnvVar(name="PATH", value=where, how=How.PREPEND, why="the run's Python"),))
 
@@ -231,7 +232,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     Example::
 
         @hookimpl
-        def check_run(run, cluster, plan):
+        def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
             if run.resources.nodes and run.resources.nodes > 1 and not run.checkpoint.every:
                 yield Problem(code="no-save", message="a lost node loses all", where="checkpoint.every")
 
@@ -249,7 +250,7 @@ def check_config(files: Mapping[str, str], gpus: int, nodes: int) -> Iterable[Pr
     Example::
 
         @hookimpl
-        def check_config(files, gpus):
+        def check_config(files: Mapping[str, str], gpus: int) -> Iterable[Problem]:
             for name, text in files.items():
                 if f"world_size: {gpus}" not in text:
                     yield Problem(code="world", message="the file is for another number of GPUs", where=name)
@@ -267,7 +268,7 @@ def check_submit(plan: Plan, survey: Survey) -> Iterable[Problem]:
     Example::
 
         @hookimpl
-        def check_submit(plan, survey):
+        def check_submit(plan: Plan, survey: Survey) -> Iterable[Problem]:
             if len(survey.jobs) >= 100:
                 yield Problem(code="too-many-jobs", message="100 jobs of yours are queued; the site's limit")
 
@@ -284,7 +285,7 @@ def render_job(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles | No
     Example::
 
         @hookimpl
-        def render_job(step, plan, binding):
+        def render_job(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
             shape = Shape(
                 header=("#SBATCH --nodes=1",),
                 job=("export HPC_JOB=$SLURM_JOB_ID HPC_NODES=1 HPC_GPUS=0 HPC_HEAD=127.0.0.1 HPC_ATTEMPT=0",),
@@ -300,7 +301,7 @@ def render_job(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles | No
 
 
 @hookspec(firstresult=True)
-def submit_job(job: Job, tag: str, tools: Tools) -> str | None:
+def submit_job(job: Job, tag: str, tools: ProgramRunner) -> str | None:
     """Hand a job to the scheduler exactly once and return its id.
 
     ACTS. Core wrote `tag` before this call. Ask the scheduler once: raise SubmitError with its own
@@ -310,7 +311,7 @@ def submit_job(job: Job, tag: str, tools: Tools) -> str | None:
     Example::
 
         @hookimpl
-        def submit_job(job, tag, tools):
+        def submit_job(job: Job, tag: str, tools: ProgramRunner) -> str:
             return tools.run(job.argv, cwd=job.directory).out.strip()
 
     Since: 0.1
@@ -319,7 +320,7 @@ def submit_job(job: Job, tag: str, tools: Tools) -> str | None:
 
 @hookspec(firstresult=True)
 def query_jobs(
-    ids: tuple[str, ...], tags: tuple[str, ...], account: str, project: bool, tools: Tools
+    ids: tuple[str, ...], tags: tuple[str, ...], account: str, project: bool, tools: ProgramRunner
 ) -> Iterable[JobState] | None:
     """What the scheduler knows of these jobs, in one query; with no ids and no tags all jobs of yours.
 
@@ -329,7 +330,7 @@ def query_jobs(
     Example::
 
         @hookimpl
-        def query_jobs(ids, tags, account, tools):
+        def query_jobs(ids: tuple[str, ...], tags: tuple[str, ...], tools: ProgramRunner) -> list[JobState]:
             lines = tools.run(("squeue", "--me", "-h", "-t", "R", "-o", "%i")).out.splitlines()
             return [JobState(id=i, state=State.RUNNING) for i in lines]
 
@@ -338,13 +339,13 @@ def query_jobs(
 
 
 @hookspec(firstresult=True)
-def cancel_jobs(ids: tuple[str, ...], tools: Tools) -> bool | None:
+def cancel_jobs(ids: tuple[str, ...], tools: ProgramRunner) -> bool | None:
     """Cancel these jobs; a job that is over already is no error. ACTS. Answer True.
 
     Example::
 
         @hookimpl
-        def cancel_jobs(ids, tools):
+        def cancel_jobs(ids: tuple[str, ...], tools: ProgramRunner) -> bool:
             return tools.run(("scancel", *ids)).code == 0
 
     Since: 0.1
@@ -352,22 +353,22 @@ def cancel_jobs(ids: tuple[str, ...], tools: Tools) -> bool | None:
 
 
 @hookspec(firstresult=True)
-def allocation(environ: Mapping[str, str], tools: Tools) -> Allocation | None:
+def allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allocation | None:
     """The nodes that this process stands in, for `hpctrain run --here`; None outside of any.
 
-    ACTS. `environ` is the caller's whole environment. Answer in `env` the variables that the
-    scheduler's own programs need in there.
+    ACTS. `environ` is the caller's whole environment; `env` is what the scheduler's programs need of it.
 
     Example::
 
         @hookimpl
-        def allocation(environ, tools):
+        def allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allocation | None:
             if "PBS_JOBID" not in environ:
                 return None
             mine = {name: value for name, value in environ.items() if name.startswith("PBS_")}
-            return Allocation(job=mine["PBS_JOBID"], nodes=int(mine.get("PBS_NUM_NODES", 1)), env=mine)
+            hosts = tools.run(("cat", mine["PBS_NODEFILE"])).out.split()  # one for each MPI process
+            return Allocation(job=mine["PBS_JOBID"], nodes=len(set(hosts)), env=mine)
 
-    Since: 0.2
+    Since: 0.1
     """
 
 
@@ -378,7 +379,7 @@ def diagnose_rules() -> Iterable[Rule]:
     Example::
 
         @hookimpl
-        def diagnose_rules():
+        def diagnose_rules() -> list[Rule]:
             return [Rule(name="oom", pattern="out of memory", cause="the GPU is full", fix="batch_size = 4")]
 
     Since: 0.1
@@ -392,8 +393,8 @@ def job_event(event: Event) -> None:
     Example::
 
         @hookimpl
-        def job_event(event):
-            print(event.run, event.what)
+        def job_event(event: Event) -> None:
+            print(event.run, event.kind)
 
     Since: 0.1
     """

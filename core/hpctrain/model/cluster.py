@@ -6,14 +6,19 @@ somebody looked. A fact that nobody can date is not a fact.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import attrs
+from attrs import frozen
 
 from hpctrain.model.duration import Duration
-from hpctrain.model.frozen import frozen
+from hpctrain.model.network import NetVar, Network
 from hpctrain.model.step import Need
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
+"""A variable of the login node in a path."""
 
 
 @frozen(kw_only=True)
@@ -40,8 +45,8 @@ class Hardware:
     """The id of the `[[source]]` that says so."""
     gpu: str = "none"
     """What the vendor calls what the scheduler counts as one GPU."""
-    gpu_kind: Literal["cuda", "rocm", "cpu"] = "cpu"
-    """Decides which wheels and which runtime check."""
+    gpu_kind: Literal["cuda", "rocm", "xpu", "cpu"] = "cpu"
+    """Decides which wheels and which runtime check: cuda (NVIDIA), rocm (AMD), xpu (Intel), cpu (none)."""
     gpus_per_node: int = 0
     """How many of them a node has; a run without `gpus` takes them all."""
     gpu_memory_gb: float = 0
@@ -54,6 +59,31 @@ class Hardware:
     """Memory of a node."""
     nodes: int = 1
     """Nodes in all; a run that asks for more is refused."""
+
+
+@frozen(kw_only=True)
+class NodeKind:
+    """The nodes of a queue, where they are not those of `[hardware]`; what is left out is as there."""
+
+    gpu: str | None = None
+    """What the vendor calls one of their GPUs."""
+    gpus_per_node: int | None = None
+    """How many of them a node has; 0: none."""
+    gpu_memory_gb: float | None = None
+    """Memory of one of them."""
+    peak_tflops: float | None = None
+    """Dense bf16 peak of one of them."""
+    cores_per_node: int | None = None
+    """Cores that jobs may use."""
+    memory_gb: float | None = None
+    """Memory of a node."""
+    nodes: int | None = None
+    """Nodes of this kind in all."""
+
+    def of(self, hardware: Hardware) -> Hardware:
+        """The hardware with these nodes in place of its own."""
+        changes = {name: value for name, value in attrs.asdict(self).items() if value is not None}
+        return attrs.evolve(hardware, **changes)
 
 
 @frozen(kw_only=True)
@@ -87,6 +117,11 @@ class Place:
     ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Words of the scheduler, by its name: { slurm = ["--constraint=gpu"] }; they stand in the job's request
     of every step that runs here."""
+    before: str = ""
+    """In a site file: the place of cluster.toml in front of which this one stands, to be taken first."""
+    account: str = ""
+    """What jobs here are charged to, where that is not the run's account as it stands: "{project}_g"; it may
+    hold {account} and {project}."""
 
 
 @frozen(kw_only=True)
@@ -107,16 +142,28 @@ class Queue:
     """The most GPUs of one job."""
     max_time: Duration | None = None
     """The longest job."""
+    min_time: Duration | None = None
+    """The shortest one that may be asked for."""
     max_node_minutes: int | None = None
     """The most that nodes and minutes may multiply to."""
     jobs_per_user: int | None = None
     """How many jobs of one user it holds; one more is refused before it is submitted."""
-    forbids: tuple[str, ...] = ()
-    """multi_node: a run on several nodes is refused; chain: none is offered; production: shown."""
+    jobs_per_project: int | None = None
+    """How many jobs of all users of an account it holds."""
+    counts: tuple[str, ...] = ()
+    """What the scheduler calls the queue of a job that is in it, where that is not what `ask` says: a site
+    renames `--qos=debug` to ["--qos=gpu_debug"]. Jobs with these words count against the two limits above."""
+    hardware: NodeKind | None = None
+    """Its nodes, where they are not those of `[hardware]`: { gpu_memory_gb = 80, nodes = 256 }."""
+    forbids: tuple[Literal["multi_node", "chain", "production", "batch"], ...] = ()
+    """multi_node: a run on several nodes is refused; chain: none is offered; production: shown; batch: no job
+    is submitted to it, people hold its nodes by hand (`hpctrain run --here`)."""
     sure: bool = True
     """False: a limit that only warns, because its source is weak or undated on the site."""
     auto: bool = True
     """False: only taken when the run file names it (`queue = "debug"`)."""
+    before: str = ""
+    """In a site file: the queue of cluster.toml in front of which this row stands, to be taken first."""
     note: str = ""
     """What people should know; shown."""
 
@@ -124,7 +171,7 @@ class Queue:
 @frozen(kw_only=True)
 class Storage:
     """What a role means here: `[storage.env]`, `[storage.runs]`. `path` may hold {user}, {account},
-    {uid}, {home} and ${VARIABLE} of the login node."""
+    {project}, {uid}, {home} and ${VARIABLE} of the login node, which jobs get too."""
 
     path: str
     """Where it lies."""
@@ -142,6 +189,8 @@ class Storage:
     """Who may read what is published here."""
     owners: tuple[str, ...] = ()
     """Users, besides yourself, whose artefacts you use from a shared role: say so in settings."""
+    writable: tuple[str, ...] = ()
+    """The places whose steps may write here, where others see it read-only: ["login"]; empty: all of them."""
     node_local: bool = False
     """True: it is on each node alone, so that its path is looked up in the job."""
     note: str = ""
@@ -159,61 +208,11 @@ class Modules:
     `purge`; one `module` line each in job.sh."""
     run: tuple[str, ...] = ()
     """The same around training."""
+    unless: tuple[str, ...] = ()
+    """Environment technologies whose containers bring their own (edf): steps inside them load neither these
+    nor those of `[network]`."""
     why: str = ""
     """The reason, for `plan --explain`."""
-
-
-@frozen(kw_only=True)
-class NetVar:
-    """One variable of the training step; `nodes` says when, where "many" is two or more.
-
-    `${NAME}` in its value is a variable of the job: `/tmp/${USER}/cache-${HPC_JOB}`.
-    """
-
-    name: str
-    """The variable: NCCL_NET."""
-    value: str
-    """Its value; `${NAME}` is a variable of the job."""
-    why: str
-    """What goes wrong without it."""
-    source: str
-    """The id of the `[[source]]` that says so."""
-    how: Literal["set", "default", "prepend", "unset"] = "set"
-    """set; default (only where nothing set it, a module say); prepend (in front, with a colon); unset."""
-    nodes: Literal["all", "many", "one"] = "all"
-    """Runs of how many nodes get it: many is two or more."""
-    at: Literal["job", "node", "task"] = "task"
-    """Where it is exported: job (job.sh, once), node (node.sh and rank.sh, outside the container), task
-    (task.sh, in each rank and inside)."""
-    unless: tuple[str, ...] = ()
-    """Environment technologies that decide it themselves (edf): inside them the row is left out."""
-
-
-@frozen(kw_only=True)
-class Network:
-    """The fabric: variables with reasons, modules, scheduler words for jobs of several nodes."""
-
-    source: str
-    """The id of the `[[source]]` that says so."""
-    fabric: Literal["tcp", "slingshot", "infiniband"] = "tcp"
-    """What the nodes are joined by; shown."""
-    proof: str = ""
-    """A regular expression (as `grep -P` reads it) that rank 0's log shows when several nodes talk over
-    the fabric; with `refuse` it is looked for in every training on two or more nodes."""
-    refuse: str = ""
-    """A regular expression that proves a silent fall back to a slow network: the job ends, with its line."""
-    interface: str = ""
-    """The device of the fast network (hsn0); for your own hooks, core reads it nowhere."""
-    var: tuple[NetVar, ...] = ()
-    """Variables of training, each with its reason."""
-    modules: tuple[str, ...] = ()
-    """Modules of training on two or more nodes, written as those of `[modules]`."""
-    ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Words of the scheduler, by its name: { slurm = ["--constraint=gpu"] }; they stand in the job's request
-    when training takes two or more nodes."""
-    binds: tuple[str, ...] = ()
-    """Folders that a container must see on two or more nodes: `/source` or `/source:/target`; the environment
-    turns them into its own options."""
 
 
 @frozen(kw_only=True)
@@ -235,6 +234,9 @@ class LaunchFacts:
     visible: Literal["all", "one"] = "all"
     """all: a rank sees every GPU of its node; one: only its own, as number 0 (`--gpus-per-task=1` on Slurm).
     For one rank a GPU."""
+    gpu_order: Literal["forward", "reversed"] = "forward"
+    """reversed: the first ranks of a node, on its first cores, are nearest to its last GPUs, so each rank is
+    shown the GPUs in that order. For `visible = "all"`."""
     gpu_request: Literal["gpus-per-node", "gres", "none"] = "gpus-per-node"
     """How the site asks for GPUs: `--gpus-per-node=4`, `--gres=gpu:4`, or none, where jobs get whole nodes;
     with none neither `bind` nor `visible` has an effect."""
@@ -257,9 +259,13 @@ class Policy:
     """A cap over all jobs of a project and of all its users, running or queued, where the site has one."""
     max_nodes: int | None = None
     """The same of nodes."""
+    project: str = ""
+    """A regular expression whose one group is the project in an account, where the project's folder or its
+    other accounts are called so: "(m[0-9]+)(?:_g)?" finds m1234 in m1234_g. It is {project} in paths of
+    `[storage]` and in the `account` of a place; without it {project} is the account."""
     submit_env: tuple[str, ...] = ()
-    """Variables of the login shell that a job needs (http_proxy, say), besides HOME, LANG, LOGNAME and USER:
-    `--export` on Slurm. All others stay behind."""
+    """Variables of the login shell that a job needs (http_proxy, say), besides HOME, LANG, LOGNAME, USER and
+    those in paths of `[storage]`: `--export` on Slurm. All others stay behind."""
 
 
 @frozen(kw_only=True)
@@ -307,11 +313,36 @@ class Cluster:
     """Data for this cluster's own hooks (tables of candidates, symbol names)."""
     verify: tuple[Verify, ...] = ()
 
+    @property
+    def exported(self) -> tuple[str, ...]:
+        """Variables of the login node that a job gets: those of the policy, and those that paths hold.
+
+        A node's own storage is looked up there: its variable has another value on the login node.
+        """
+        paths = (storage.path for storage in self.storage.values() if not storage.node_local)
+        in_paths = (name for path in paths for name in VARIABLE.findall(path))
+        return tuple(dict.fromkeys((*self.policy.submit_env, *in_paths)))
+
+    def project_of(self, account: str) -> str:
+        """The project that an account belongs to, as `[policy] project` finds it; else the account."""
+        match = re.fullmatch(self.policy.project, account) if self.policy.project else None
+        return match[1] if match else account
+
+    def account_at(self, place: str, account: str) -> str:
+        """What a job of this place is charged to, when the run names `account`; "" where it names none."""
+        facts = self.place_named(place)
+        if facts is None or not facts.account or not account:
+            return account
+        return facts.account.replace("{project}", self.project_of(account)).replace("{account}", account)
+
     def source_of(self, ident: str) -> Source | None:
+        """The `[[source]]` of this id; None where there is none."""
         return next((s for s in self.source if s.id == ident), None)
 
     def place_named(self, name: str) -> Place | None:
+        """The `[[place]]` of this name; None where there is none."""
         return next((p for p in self.place if p.name == name), None)
 
     def queue_named(self, name: str) -> Queue | None:
+        """The first `[[queue]]` of this name with its words and limits; None where there is none."""
         return next((q for q in self.queue if q.name == name), None)

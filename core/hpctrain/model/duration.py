@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from functools import total_ordering
 
-from hpctrain.model.frozen import frozen
+from attrs import frozen
 
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d{1,4}):([0-5]\d):([0-5]\d)\Z", re.ASCII)
 _UNITS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?\Z", re.ASCII)
 
 
 @total_ordering
-@frozen(order=False)
+@frozen
 class Duration:
     """A length of time in whole seconds."""
 
     seconds: int
+    """How many; `Duration.parse("90m")` reads what users write."""
 
     @classmethod
     def parse(cls, text: str) -> Duration:
@@ -32,6 +33,7 @@ class Duration:
 
     @property
     def minutes(self) -> float:
+        """The same in minutes."""
         return self.seconds / 60
 
     @property

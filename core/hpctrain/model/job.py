@@ -6,8 +6,8 @@ import enum
 from collections.abc import Mapping
 
 import attrs
+from attrs import frozen
 
-from hpctrain.model.frozen import frozen
 from hpctrain.model.step import After
 from hpctrain.model.words import Cmd, Word
 
@@ -36,6 +36,7 @@ class State(enum.Enum):
 
     @property
     def over(self) -> bool:
+        """Whether it is DONE, FAILED or CANCELLED."""
         return self in (State.DONE, State.FAILED, State.CANCELLED)
 
 
@@ -109,7 +110,7 @@ class JobState:
     """How many nodes it holds or asks for."""
     gpus: int | None = None
     """How many GPUs in all; None where the scheduler does not count them."""
-    asked: tuple[str, ...] = ()
+    queue_options: tuple[str, ...] = ()
     """Where it is queued, in the words that ask for it: "--partition=batch"; a queue's limit on the jobs of
     a user counts those whose words hold all of its own."""
 
@@ -137,7 +138,7 @@ class Allocation:
 class Event:
     """Something that happened to a run; observers get it through `job_event`."""
 
-    what: str
+    kind: str
     """intent, submitted, finished …: the record's word."""
     run: str
     """The run."""

@@ -6,8 +6,8 @@ import enum
 from collections.abc import Mapping
 
 import attrs
+from attrs import frozen
 
-from hpctrain.model.frozen import frozen
 from hpctrain.model.words import Line, Word, template
 
 
@@ -24,7 +24,7 @@ class How(enum.Enum):
     """It is taken away."""
 
 
-class At(enum.Enum):
+class Scope(enum.Enum):
     """Where a variable is put: once in the job, once on each node, or in each rank."""
 
     JOB = "job"
@@ -45,7 +45,7 @@ class EnvVar:
     """A word; a Secret only here."""
     how: How = How.SET
     """SET, DEFAULT, PREPEND or UNSET."""
-    at: At = At.TASK
+    at: Scope = Scope.TASK
     """JOB: job.sh; NODE: node.sh and rank.sh; TASK: task.sh."""
     why: str
     """What goes wrong without it; the comment behind the line."""
@@ -127,7 +127,7 @@ class File:
     """Stamped by core: who brings it."""
 
 
-Asks = Mapping[str, tuple[Word, ...]]
+SchedulerWords = Mapping[str, tuple[Word, ...]]
 
 
 @frozen(kw_only=True)
@@ -150,9 +150,9 @@ class Layer:
     """Words in front of `bash task.sh` in rank.sh: a container's exec."""
     files: tuple[File, ...] = ()
     """Files in `steps/<step>/`, beside the scripts."""
-    ask: Asks = attrs.field(factory=dict)
+    ask: SchedulerWords = attrs.field(factory=dict)
     """Words for the job's request, by scheduler: {"slurm": ("--constraint=gpu",)}."""
-    starter: Asks = attrs.field(factory=dict)
+    starter: SchedulerWords = attrs.field(factory=dict)
     """Words for the command that starts the ranks, by scheduler."""
     source: str = ""
     """Stamped by core: who answered."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import Problem
 from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
 from hpctrain.model.job import JobState
 from hpctrain.model.layer import Bind, EnvVar, File, Module
 from hpctrain.model.run import Origin, RunSpec
@@ -54,6 +54,7 @@ class PlannedStep:
 
     @property
     def name(self) -> str:
+        """The step's name."""
         return self.step.name
 
 
@@ -75,7 +76,12 @@ class Plan:
     plugins: tuple[str, ...] = ()
     """`kind:name (distribution version)`, beside the plan and never in its digest."""
 
+    def account_of(self, planned: PlannedStep) -> str:
+        """What the job of this step is charged to; some sites charge jobs without GPUs to another account."""
+        return self.cluster.account_at(planned.step.place, self.run.resources.account)
+
     def step_named(self, name: str) -> PlannedStep | None:
+        """The step of this name; None where the plan has none."""
         return next((s for s in self.steps if s.name == name), None)
 
 
@@ -84,22 +90,44 @@ class Binding:
     """What makes a plan personal: where the roles lie for this user, bound when it is rendered."""
 
     roots: Mapping[str, Word]
+    """Role -> its folder; a word that is no plain text holds variables of the cluster."""
     user: str
+    """The user's name on the cluster."""
     account: str = ""
+    """The account that jobs are charged to."""
     python: str = "python3"
     """The control plane's own interpreter, for steps that need the network."""
+
+
+@frozen(kw_only=True)
+class Refusal:
+    """Files that are not used, and the user whose they are: only whom `owners` names is accepted."""
+
+    reason: str
+    """What is wrong with them."""
+    owner: str
+    """The user."""
+    role: str
+    """The storage role that they lie in."""
+    is_foreign: bool
+    """True: accepting the owner would be enough; False: it is no matter of owners."""
 
 
 @frozen(kw_only=True)
 class Survey:
     """What this machine says now; shown beside the plan and never part of it."""
 
-    there: bool
+    is_on_cluster: bool
     """False: this is not the cluster, so what exists is not known here."""
-    made: Mapping[str, bool] = attrs.field(factory=dict)
-    """Step name -> its artefact exists."""
+    artifact_exists: Mapping[str, bool] = attrs.field(factory=dict)
+    """Step name -> its artefact exists, and may be used."""
+    refusals: Mapping[str, Refusal] = attrs.field(factory=dict)
+    """Step name -> why what stands at its artefact's place is neither used nor replaced."""
     free_gb: Mapping[str, float] = attrs.field(factory=dict)
+    """Storage role -> free space there."""
     jobs: tuple[JobState, ...] = ()
+    """The user's own jobs, where a limit of a queue or a plugin's `check_submit` wants to know them."""
     project: tuple[JobState, ...] = ()
     """The jobs of all users of the run's account, where the site's policy has a cap over them."""
     at: str = ""
+    """When; ISO."""

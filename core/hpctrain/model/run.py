@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import attrs
+from attrs import frozen
 from attrs.validators import ge, optional
 
 from hpctrain.model.duration import Duration
-from hpctrain.model.frozen import frozen
 
 BY_CORE = {"file": False}
 """Metadata of a field that core fills in: not a legal key of any file."""
@@ -45,7 +45,7 @@ def _plain(text: str) -> bool:
     return ends.isalnum() and inner.isalnum() and text.isascii()
 
 
-def _meant(text: str) -> str:
+def _correction(text: str) -> str:
     """The requirement that a usual slip stands for, in quotes: `torch=2.9.0`, `torch@2.9.0`, `trl[peft`."""
     for slip, right in _SLIPS:
         text = re.sub(slip, right, text)
@@ -95,7 +95,7 @@ class Package:
         """Read a requirement as pip writes them; a ValueError also has what was meant, to paste."""
         name = _required(text)
         if not name:
-            raise ValueError('a package such as "trl==0.23.1" is needed', _meant(text))
+            raise ValueError('a package such as "trl==0.23.1" is needed', _correction(text))
         return cls(name=name, requirement=text)
 
 
@@ -201,8 +201,11 @@ class Checkpoint:
     """How many stay."""
     export: str = ""
     """The format that the last one becomes, where a plugin converts it."""
+    start: str = ""
+    """Where the first attempt starts: "/a/path/on/the/cluster", "{assets.NAME}", or another run's folder,
+    "{checkpoints.NAME/3-4f1c9a2e}". Every later attempt goes on from the run's own newest checkpoint."""
     resume: str = "auto"
-    """auto: from the newest whole checkpoint of the run; never; or a checkpoint."""
+    """auto: from the newest whole checkpoint of the run; never; or a checkpoint for the first attempt."""
 
 
 @frozen(kw_only=True)
@@ -211,6 +214,9 @@ class Hooks:
 
     file: str = ""
     """A Python file beside the run file."""
+    only: tuple[str, ...] = ()
+    """Distributions whose plugins may take part: ["hpctrain-plugins", "hpctrain-alps"]; empty: all installed.
+    One that is not listed is refused before its code is imported."""
 
 
 @frozen(kw_only=True)
@@ -243,7 +249,7 @@ class RunSpec:
 class Origin:
     """Where a value came from: the layer's name and, for a file, its line.
 
-    Looking a line up costs time, so `seek` does it only when `at` or `said` is asked for.
+    Looking a line up costs time, so `seek` does it only when `at` or `label` is asked for.
     """
 
     layer: str
@@ -257,7 +263,7 @@ class Origin:
         return self.line or (self.seek() if self.seek else 0)
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         """`run.toml:12`, or the layer when it is no file."""
         if not self.file:
             return self.layer

@@ -5,13 +5,13 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import attrs
+from attrs import frozen
 
-from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import File, Layer
-from hpctrain.model.sha import sha256
 from hpctrain.model.words import Line, Loc, Word
 
 
@@ -71,16 +71,19 @@ class Artifact:
 
     @property
     def key(self) -> str:
+        """What decides its content, as 12 hexadecimal digits."""
         pins = sorted(f"{p.kind}:{p.name}={p.value}" for p in self.pins)
-        said = json.dumps([self.name, self.inputs, self.arch, pins], sort_keys=True)
-        return sha256(said.encode()).hexdigest()[:12]
+        content = json.dumps([self.name, self.inputs, self.arch, pins], sort_keys=True)
+        return sha256(content.encode()).hexdigest()[:12]
 
     @property
     def filename(self) -> str:
+        """`name-key` with the suffix: what it is published as."""
         return f"{self.name}{self.separator}{self.key}{self.suffix}"
 
     @property
     def loc(self) -> Loc:
+        """Where it is published."""
         return Loc(self.role, f"{self.folder}/{self.filename}".lstrip("/"))
 
 
@@ -134,17 +137,19 @@ class Launch:
     """"all": every rank sees the node's GPUs; "one": each sees only its own, as number 0."""
     prefix: tuple[Word, ...] = ()
     """Words in front of the command that starts the ranks, once, on the first node: an audit wrapper."""
-    each: tuple[Word, ...] = ()
+    rank_prefix: tuple[Word, ...] = ()
     """Words in front of every rank, outside a container: numactl."""
     source: str = ""
     """Stamped by core: who answered."""
 
     @property
     def ranks_per_node(self) -> int:
+        """How many ranks each node starts."""
         return max(1, self.gpus_per_node) if self.ranks is Ranks.PER_GPU else 1
 
     @property
     def world(self) -> int:
+        """How many ranks there are in all."""
         return 1 if self.ranks is Ranks.ONCE else self.nodes * self.ranks_per_node
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import attrs
+from attrs import frozen
 
-from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import Layer
 from hpctrain.model.step import Ranks, Step
 from hpctrain.model.words import Word
@@ -83,6 +83,8 @@ class Train:
     """PER_GPU, or PER_NODE for a program that starts its own, or ONCE."""
     checkpoints: Layout | None = None
     """How to find the newest whole checkpoint; None: it writes none."""
+    start: Word = ""
+    """Where the first attempt starts; empty: with nothing, or where the trainer's own model is."""
     progress: tuple[Pattern, ...] = ()
     """How to read its log; () when it writes metrics.jsonl itself."""
     code: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn, TypeAlias, Union
 
-from hpctrain.model.frozen import frozen
+from attrs import frozen
 
 
 class _Unformattable:
@@ -26,7 +26,7 @@ class _Unformattable:
     __radd__ = _refuse
 
 
-@frozen(str=False)
+@frozen
 class Var(_Unformattable):
     """A shell variable, expanded where the command runs: `Var("HPC_HEAD")`."""
 
@@ -34,7 +34,7 @@ class Var(_Unformattable):
     """Of the job: HPC_HEAD, WORK; a step that runs here has the login node's too."""
 
 
-@frozen(str=False)
+@frozen
 class Loc(_Unformattable):
     """A path below a storage role of the cluster: `Loc("data", "corpus/train.jsonl")`."""
 
@@ -47,7 +47,7 @@ class Loc(_Unformattable):
         return Loc(self.role, f"{self.path}/{below}".lstrip("/"))
 
 
-@frozen(str=False)
+@frozen
 class Secret(_Unformattable):
     """A token by name; legal only as the value of an EnvVar, read from a private file in the task."""
 
@@ -55,7 +55,7 @@ class Secret(_Unformattable):
     """As the run file's `secrets` names it."""
 
 
-@frozen(str=False)
+@frozen
 class Raw(_Unformattable):
     """Shell text that is not quoted. Search for `Raw(` to audit every use."""
 
@@ -63,7 +63,7 @@ class Raw(_Unformattable):
     """As it is."""
 
 
-@frozen(str=False, init=False)
+@frozen(init=False)
 class Join(_Unformattable):
     """Words without a space between them: `Join("--out=", Loc("runs", "model"))`."""
 
@@ -93,6 +93,7 @@ class Cmd:
 
     @classmethod
     def of(cls, *argv: Word, **fields: Any) -> Cmd:
+        """A command from its words, one by one."""
         return cls(argv, **fields)
 
 
@@ -104,8 +105,8 @@ def template(text: str) -> Word:
     parts = re.split(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", text)
     if len(parts) == 1:
         return text
-    found: list[Word] = [Var(p) if i % 2 else p for i, p in enumerate(parts)]
-    return Join(*(p for p in found if p != ""))
+    pieces: list[Word] = [Var(p) if i % 2 else p for i, p in enumerate(parts)]
+    return Join(*(p for p in pieces if p != ""))
 
 
 def words_in(value: object) -> list[Word]:

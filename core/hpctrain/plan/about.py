@@ -5,40 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hpctrain.model.cluster import NetVar, Queue
+from hpctrain.model.cluster import Queue
+from hpctrain.model.network import NetVar
 from hpctrain.model.plan import Plan, PlannedStep
-from hpctrain.plan.words import said
+from hpctrain.model.words import Word
+from hpctrain.plan.words import word_text
 
-LAUNCH, STARTUP = "launch", "startup"
+LAUNCH, STARTUP, START = "launch", "startup", "start"
 
 
-def about(plan: Plan, what: str) -> Iterator[dict[str, Any]]:
-    """Every entry about `what`: a title and labelled rows."""
+def about(plan: Plan, topic: str) -> Iterator[dict[str, Any]]:
+    """Every entry about `topic`: a title and labelled rows."""
+    if topic == START and plan.train is not None:
+        yield _entry("start of training", _start(plan.train.start, plan))
     for step in plan.steps:
-        if what == LAUNCH and step.step.trains:
-            yield _entry(f"launch of step {step.name}", _launch(step))
-        if what == STARTUP and step.step.trains:
-            yield _startup(plan, step)
-        if what in (step.queue, "queue") and step.queue:
-            yield _queue(plan, step)
-        for module in step.around.modules:
-            if what == module.name:
-                action = "before the step" if module.action == "load" else f"action {module.action}"
-                yield _entry(f"module {module.name}", [("step", step.name), ("when", action)])
-        if any(said(word) == what for word in _started(plan, step)):
-            yield _entry(what, [("step", step.name), ("part of", "launch"), ("by", step.step.launch.source)])
+        yield from _about_step(plan, step, topic)
     for row in (*plan.cluster.var, *plan.cluster.network.var):
-        if row.name == what:
-            yield _entry(f"{what}   not set here", list(_absent(plan, row)))
+        if row.name == topic:
+            yield _entry(f"{topic}   not set here", list(_absent(plan, row)))
 
 
-def known(plan: Plan) -> Iterator[str]:
+def _about_step(plan: Plan, step: PlannedStep, topic: str) -> Iterator[dict[str, Any]]:
+    if topic == LAUNCH and step.step.trains:
+        yield _entry(f"launch of step {step.name}", _launch(step))
+    if topic == STARTUP and step.step.trains:
+        yield _startup(plan, step)
+    if topic in (step.queue, "queue") and step.queue:
+        yield _queue(plan, step)
+    for module in step.around.modules:
+        if topic == module.name:
+            action = "before the step" if module.action == "load" else f"action {module.action}"
+            yield _entry(f"module {module.name}", [("step", step.name), ("when", action)])
+    if any(word_text(word) == topic for word in _started(plan, step)):
+        yield _entry(topic, [("step", step.name), ("part of", "launch"), ("by", step.step.launch.source)])
+
+
+def topics(plan: Plan) -> Iterator[str]:
     """The names that `about` answers."""
-    yield from (LAUNCH, STARTUP)
+    yield from (LAUNCH, STARTUP, START)
     yield from (row.name for row in (*plan.cluster.var, *plan.cluster.network.var))
     for step in plan.steps:
         yield from (m.name for m in step.around.modules if m.name)
-        yield from (said(word) for word in _started(plan, step))
+        yield from (word_text(word) for word in _started(plan, step))
         if step.queue:
             yield step.queue
 
@@ -52,6 +60,21 @@ def _entry(title: str, rows: list[tuple[str, str]]) -> dict[str, Any]:
     return {"kind": "about", "name": title, "rows": [list(row) for row in rows]}
 
 
+def _start(start: Word, plan: Plan) -> list[tuple[str, str]]:
+    """Where the first attempt starts, who says so, and what later ones do."""
+    key = "checkpoint.start" if plan.run.checkpoint.start else "checkpoint.resume"
+    origin = plan.origins.get(key)
+    if start == "":
+        return [("first attempt", "no checkpoint"), *_later(plan)]
+    by = origin.label if origin else "the trainer's configuration"
+    return [("first attempt", word_text(start)), ("by", by), *_later(plan)]
+
+
+def _later(plan: Plan) -> list[tuple[str, str]]:
+    never = plan.run.checkpoint.resume == "never"
+    return [("later attempts", "as the first" if never else "the run's own newest whole checkpoint")]
+
+
 def _launch(step: PlannedStep) -> list[tuple[str, str]]:
     launch = step.step.launch
     return [
@@ -59,7 +82,7 @@ def _launch(step: PlannedStep) -> list[tuple[str, str]]:
         ("each node", f"{launch.gpus_per_node} GPUs, memory {launch.memory_gb or 'as the site gives'}"),
         ("each rank", f"{launch.cpus_per_rank} cores, sees {launch.visible} of the GPUs"),
         ("binding", launch.bind or "-"),
-        ("prefix", " ".join(map(said, launch.prefix)) or "-"),
+        ("prefix", " ".join(map(word_text, launch.prefix)) or "-"),
         ("by", launch.source),
     ]
 
@@ -109,5 +132,5 @@ def _reason(plan: Plan, row: NetVar) -> str:
         return f"the environment technology {use} decides it itself"
     train = plan.step_named("train")
     when = {"many": "several nodes", "one": "one node", "all": "every training step"}[row.nodes]
-    here = f"this run trains on {train.step.launch.nodes}" if train else "this run does not train"
-    return f"it is for {when}; {here}"
+    note = f"this run trains on {train.step.launch.nodes}" if train else "this run does not train"
+    return f"it is for {when}; {note}"

@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
+
+from attrs import frozen
 
 from hpctrain.errors import Problem
 from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
 from hpctrain.model.layer import Bind, EnvVar, Layer
-from hpctrain.model.plan import PlannedStep
+from hpctrain.model.plan import PlannedStep, Surround
 from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Launch
+from hpctrain.model.step import Launch, Pin, Step
 from hpctrain.model.train import Train
-from hpctrain.model.words import Loc, Word, locs_in
+from hpctrain.model.words import Loc, Secret, Var, Word, locs_in
 from hpctrain.plan import facts, queues
-from hpctrain.plan.fold import At, fold
+from hpctrain.plan.fold import LeveledLayer, fold
 from hpctrain.plan.place import Placed
 from hpctrain.plan.variables import Level
 
-OWN = "run file"
-"""The source of what the user said himself."""
+RUN_FILE = "run file"
+"""The source of a variable that the user set."""
+RUN_DIRECTORY = Bind(source=Var("HPC_RUN"))
+"""By the job's own word: an ejected run lies wherever somebody put it, outside of every storage role."""
+TOKENS_FOLDER = Bind(source=Var("HPC_SECRETS"), readonly=True)
+"""The tokens of one step; never the whole of the role `state`."""
+WayIn = Callable[[tuple[Bind, ...]], LeveledLayer]
 
 
 @frozen(kw_only=True)
-class Given:
+class Decisions:
     """What was decided before the surroundings: the training, its launch, where the assets lie."""
 
     run: RunSpec
     cluster: Cluster
+    pins: tuple[Pin, ...]
     train: Train | None
     launch: Launch
     assets: tuple[Word, ...]
+    """Where each asset lies."""
     ask: Callable[..., Any]
     """Calls a hook with run and cluster; a ConfigError it raises is collected."""
 
@@ -40,92 +49,122 @@ class Given:
         return self.train.layer if self.train else Layer()
 
 
-def surround(given: Given, placed: tuple[Placed, ...]) -> tuple[tuple[PlannedStep, ...], tuple[Problem, ...]]:
+def surround(
+    decisions: Decisions, placed: tuple[Placed, ...]
+) -> tuple[tuple[PlannedStep, ...], tuple[Problem, ...]]:
     """Fold every layer around every step, and choose the queue of those that are jobs."""
-    network = given.ask("configure_network", launch=given.launch) or ()
-    outside = [_layers(given, item, network) for item in placed]
-    enter = Layer()
-    if given.run.environment.use:
-        inside = [
-            at.layer
-            for item, layers in zip(placed, outside, strict=True)
-            if item.step.inside
-            for at in layers
-        ]
-        enter = given.ask("enter_env", launch=given.launch, binds=_binds(given, placed, inside)) or enter
+    network = decisions.ask("configure_network", launch=decisions.launch) or ()
+    layers_of = [(item, _layers(decisions, item, network)) for item in placed]
+    enter = _way_in(decisions)
+    made_inside = frozenset(i.step.makes.role for i in placed if i.step.inside and i.step.makes)
     planned: list[PlannedStep] = []
     problems: dict[Problem, None] = {}
-    for item, layers in zip(placed, outside, strict=True):
-        around, conflicts = fold([*layers, At(Level.ENVIRONMENT, enter)] if item.step.inside else layers)
+    for item, layers in layers_of:
+        if item.step.inside:
+            binds = _binds(decisions, item.step, [leveled.layer for leveled in layers], made_inside)
+            around, conflicts = _inside(layers, binds, enter)
+        else:
+            around, conflicts = fold(layers)
         problems.update(dict.fromkeys(conflicts))
         planned.append(
             PlannedStep(
                 step=item.step,
                 here=item.place.here,
                 around=around,
-                queue=_queue(given, item),
+                queue=_queue(decisions, item),
                 waits=item.waits,
             )
         )
     return tuple(planned), tuple(problems)
 
 
-def _layers(given: Given, item: Placed, network: tuple[Layer, ...]) -> list[At]:
-    """All but the environment's own, which is told what these bring."""
-    step, cluster = item.step, given.cluster
-    brought = given.ask("surround", step=step) or ()
+def _way_in(decisions: Decisions) -> WayIn:
+    """How a step enters the environment with these binds; asked once for each set of them."""
+
+    @cache
+    def enter(binds: tuple[Bind, ...]) -> LeveledLayer:
+        layer = None
+        if decisions.run.environment.use:
+            layer = decisions.ask("enter_env", launch=decisions.launch, binds=binds, pins=decisions.pins)
+        return LeveledLayer(Level.ENVIRONMENT, layer or Layer())
+
+    return enter
+
+
+def _inside(
+    layers: list[LeveledLayer], binds: tuple[Bind, ...], enter: WayIn
+) -> tuple[Surround, tuple[Problem, ...]]:
+    """All around a step that runs inside; its container sees the folder of its tokens where it reads one."""
+    folded = fold([*layers, enter(binds)])
+    # Which variables are in force is known after folding: a token that another layer hides has no folder.
+    if any(isinstance(var.value, Secret) for var in folded[0].env):
+        folded = fold([*layers, enter((*binds, TOKENS_FOLDER))])
+    return folded
+
+
+def _layers(decisions: Decisions, item: Placed, network: tuple[Layer, ...]) -> list[LeveledLayer]:
+    """The layers around a step, without that of the environment, which depends on what these bring."""
+    step, cluster = item.step, decisions.cluster
+    from_hooks = decisions.ask("surround", step=step) or ()
     layers = [
-        At(Level.CORE, facts.core_layer(step)),
-        At(Level.PLACE, facts.place_layer(item.place)),
-        At(Level.CLUSTER, facts.cluster_layer(cluster, step)),
-        At(Level.CLUSTER, facts.network_layer(cluster, step, given.run.environment.use)),
-        At(Level.STEP, step.layer),
-        *(At(_level(layer), layer) for layer in brought),
+        LeveledLayer(Level.CORE, facts.core_layer(step)),
+        LeveledLayer(Level.PLACE, facts.place_layer(item.place)),
+        LeveledLayer(Level.CLUSTER, facts.cluster_layer(cluster, step, decisions.run.environment.use)),
+        LeveledLayer(Level.CLUSTER, facts.network_layer(cluster, step, decisions.run.environment.use)),
+        LeveledLayer(Level.STEP, step.layer),
+        *(LeveledLayer(_level(layer), layer) for layer in from_hooks),
     ]
     if step.trains:
-        layers.append(At(Level.CORE, facts.secrets_layer(given.run)))
-        layers += [At(_level(layer), layer) for layer in network]
-        layers.append(At(Level.TRAINER, given.train_layer))
-        if given.train is not None:
-            layers.append(At(Level.CORE, facts.logs_layer(given.run, cluster, step)))
-        layers.append(At(Level.RUN_FILE, _own(given.run)))
+        layers.append(LeveledLayer(Level.CORE, facts.secrets_layer(decisions.run)))
+        layers += [LeveledLayer(_level(layer), layer) for layer in network]
+        layers.append(LeveledLayer(Level.TRAINER, decisions.train_layer))
+        if decisions.train is not None:
+            layers.append(LeveledLayer(Level.CORE, facts.logs_layer(decisions.run, cluster, step)))
+        layers.append(LeveledLayer(Level.RUN_FILE, _run_file_layer(decisions.run)))
     return layers
 
 
-def _own(run: RunSpec) -> Layer:
+def _run_file_layer(run: RunSpec) -> Layer:
     env = tuple(
-        EnvVar(name=name, value=value, why="the run file says so", source=OWN)
+        EnvVar(name=name, value=value, why="the run file sets it", source=RUN_FILE)
         for name, value in run.env.items()
     )
-    return Layer(env=env, ask=dict(run.resources.ask), source=OWN)
+    return Layer(env=env, ask=dict(run.resources.ask), source=RUN_FILE)
 
 
 def _level(layer: Layer) -> Level:
     return Level.SITE if layer.source.startswith("hooks:") else Level.NETWORK
 
 
-def _binds(given: Given, placed: tuple[Placed, ...], layers: list[Layer]) -> tuple[Bind, ...]:
-    """What must be visible inside: the roles in use, the user's own places, then what layers bring."""
-    own = [Bind(source=Loc(role)) for role in sorted(_roles(given, placed, layers))]
-    places = [Bind(source=a, readonly=True) for a in given.assets if isinstance(a, str) and a.startswith("/")]
-    return tuple(dict.fromkeys((*own, *places, *(b for layer in layers for b in layer.binds))))
+def _binds(
+    decisions: Decisions, step: Step, layers: list[Layer], made_inside: frozenset[str]
+) -> tuple[Bind, ...]:
+    """What the step's container must see: the roles in use, the user's own places, what layers bring, and
+    the run's own directory. It comes last, because a container mounts a folder before what lies below it."""
+    used_roles = made_inside | _roles(decisions, step, layers)
+    roles = [Bind(source=Loc(role)) for role in sorted(used_roles)]
+    places = [
+        Bind(source=a, readonly=True) for a in decisions.assets if isinstance(a, str) and a.startswith("/")
+    ]
+    brought = (bind for layer in layers for bind in layer.binds)
+    return tuple(dict.fromkeys((*roles, *places, *brought, RUN_DIRECTORY)))
 
 
-def _roles(given: Given, placed: tuple[Placed, ...], layers: list[Layer]) -> frozenset[str]:
-    inside = [s.step for s in placed if s.step.inside]
-    made = [step.makes.role for step in inside if step.makes is not None]
-    bodies = tuple(file.body for layer in layers for file in layer.files)
+def _roles(decisions: Decisions, step: Step, layers: list[Layer]) -> frozenset[str]:
+    """The storage roles that the step's task names, in commands, variables and files."""
+    files = (*step.files, *(file for layer in layers for file in layer.files))
     values = tuple(var.value for layer in layers for var in layer.env)
-    used = locs_in((*(step.commands for step in inside), *bodies, *values, given.assets))
-    return frozenset({"runs", "checkpoints", *made, *(loc.role for loc in used)})
+    lines = tuple(line for layer in layers for line in layer.task)
+    locs = locs_in((step.commands, lines, tuple(file.body for file in files), values, decisions.assets))
+    return frozenset({"runs", "checkpoints", *(loc.role for loc in locs)})
 
 
-def _queue(given: Given, item: Placed) -> str:
+def _queue(decisions: Decisions, item: Placed) -> str:
     if item.place.here:
         return ""
     if item.place.queue and not item.step.trains:
         return item.place.queue
-    resources = given.run.resources
+    resources = decisions.run.resources
     time = resources.time if item.step.trains else None
-    row = queues.choose(given.cluster, item.step.launch.nodes, time, resources.queue)
+    row = queues.choose(decisions.cluster, item.step.launch.nodes, time, resources.queue)
     return row.name if row else ""

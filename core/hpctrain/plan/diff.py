@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpctrain.model.layer import Module
 from hpctrain.model.plan import Plan, PlannedStep
-from hpctrain.plan.words import line, said
+from hpctrain.plan.words import line, word_text
 
 Rows = list[tuple[str, list[str]]]
 
@@ -16,14 +16,14 @@ def diff(plans: Iterable[Plan]) -> tuple[Rows, list[str]]:
     tables = [dict(_facts(plan)) for plan in plans]
     names = _in_order(tables)
     rows: Rows = []
-    same: list[str] = []
+    equal_names: list[str] = []
     for name in names:
         cells = [table.get(name, "-") for table in tables]
         if len(set(cells)) == 1:
-            same.append(name)
+            equal_names.append(name)
         else:
             rows.append((name, cells))
-    return rows, same
+    return rows, equal_names
 
 
 def _in_order(tables: Iterable[Iterable[str]]) -> list[str]:
@@ -51,7 +51,7 @@ def _facts(plan: Plan) -> Iterable[tuple[str, str]]:
             yield "longest job", queue.max_time.short if queue.max_time else "no limit"
         yield "ranks", f"{launch.world} {launch.ranks.value}, {launch.cpus_per_rank} cores each"
         yield "binding", launch.bind or "-"
-        yield "launch prefix", " ".join(map(said, launch.prefix)) or "-"
+        yield "launch prefix", " ".join(map(word_text, launch.prefix)) or "-"
     env = plan.run.environment
     yield "environment", f"{env.use or '-'} {env.python}".strip()
     yield from ((pin.name, pin.value.split()[0]) for pin in plan.pins if pin.kind == "pypi")
@@ -60,11 +60,11 @@ def _facts(plan: Plan) -> Iterable[tuple[str, str]]:
     for step in plan.steps:
         yield f"command of {step.name}", "; ".join(map(line, step.step.commands))
     if train is not None:
-        yield from ((v.name, said(v.value)) for v in train.around.env)
+        yield from ((v.name, word_text(v.value)) for v in train.around.env)
         words = train.around.ask.get(plan.cluster.scheduler, ())
-        yield "scheduler words", " ".join(map(said, words)) or "-"
+        yield "scheduler words", " ".join(map(word_text, words)) or "-"
         starter = train.around.starter.get(plan.cluster.scheduler, ())
-        yield "starter words", " ".join(map(said, starter)) or "-"
+        yield "starter words", " ".join(map(word_text, starter)) or "-"
         yield "modules", " ".join(_module(m) for m in train.around.modules) or "-"
     yield "digest", plan.digest[:8]
 

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import enum
 import json
+from hashlib import sha256
 from typing import Any
 
 import attrs
 
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan
-from hpctrain.model.sha import sha256
 from hpctrain.model.step import Artifact
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var
 
 EXPLAINS = frozenset(
-    {"source", "why", "fact", "first", "lost", "size_gb", "numbers", "account", "checked", "stack"}
+    {
+        "source",
+        "why",
+        "fact",
+        "first",
+        "lost",
+        "size_gb",
+        "numbers",
+        "account",
+        "checked",
+        "stack",
+        "start",
+        "only",
+    }
 )
-"""Fields that say who, why, for whom or how carefully; two people with the same run have the same digest."""
+"""Fields that say who, why, for whom or how carefully; two people with the same run have the same digest.
+`start` of `[checkpoint]` is in the lines and files of the training step, which count."""
 
 
 def encode(value: Any, skip: frozenset[str] = frozenset()) -> Any:
@@ -50,18 +64,18 @@ def _special(value: Any, skip: frozenset[str]) -> Any:
         return value.short
     if isinstance(value, Cmd) and value.cwd is None and value.stdout is None:
         return [encode(word, skip) for word in value.argv]
-    fields = attrs.fields(type(value))
-    found = {f.name: encode(getattr(value, f.name), skip) for f in fields if f.name not in skip}
-    return found | {"key": value.key, "loc": encode(value.loc)} if isinstance(value, Artifact) else found
+    names = (field.name for field in attrs.fields(type(value)))
+    table = {name: encode(getattr(value, name), skip) for name in names if name not in skip}
+    return table | {"key": value.key, "loc": encode(value.loc)} if isinstance(value, Artifact) else table
 
 
 def digest(plan: Plan) -> str:
     """The identity of a plan: what would run, with what, where; not who, why or by which release."""
-    said = {
+    identity = {
         "run": encode(plan.run, EXPLAINS),
         "cluster": plan.cluster.name,
         "pins": encode(plan.pins),
         "steps": encode(plan.steps, EXPLAINS),
     }
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return sha256(text.encode()).hexdigest()

@@ -9,50 +9,50 @@ from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Source
 from hpctrain.model.layer import EnvVar
 from hpctrain.model.plan import Plan, PlannedStep
-from hpctrain.plan.about import about, known
+from hpctrain.plan.about import about, topics
 from hpctrain.plan.encode import encode
 from hpctrain.plan.keys import keys
-from hpctrain.plan.words import said, set_by
+from hpctrain.plan.words import set_by, word_text
 
 
-def explain(plan: Plan, what: str) -> list[dict[str, Any]]:
-    """Every entry about `what`; ConfigError with the nearest names when nobody knows it."""
-    found = [
-        *(e for step in plan.steps for e in _variables(plan, step, what)),
-        *(e for step in plan.steps for e in _asks(step, what)),
-        *_key(plan, what),
-        *(_step(step) for step in plan.steps if step.name == what),
+def explain(plan: Plan, topic: str) -> list[dict[str, Any]]:
+    """Every entry about `topic`; ConfigError with the nearest names when nobody knows it."""
+    entries = [
+        *(e for step in plan.steps for e in _variables(plan, step, topic)),
+        *(e for step in plan.steps for e in _scheduler_words(step, topic)),
+        *_key(plan, topic),
+        *(_step(step) for step in plan.steps if step.name == topic),
     ]
-    found = found or list(about(plan, what))
-    if not found:
-        raise _unknown(plan, what)
-    return found
+    entries = entries or list(about(plan, topic))
+    if not entries:
+        raise _unknown(plan, topic)
+    return entries
 
 
 def names(plan: Plan) -> list[str]:
     """All that can be explained in this plan."""
     variables = {v.name for s in plan.steps for v in (*s.around.env, *s.around.lost)}
-    words = {said(w) for s in plan.steps for ws in s.around.ask.values() for w in ws}
+    words = {word_text(w) for s in plan.steps for ws in s.around.ask.values() for w in ws}
     return sorted(
         variables
         | words
         | set(plan.origins)
         | set(keys(plan.run))
         | {s.name for s in plan.steps}
-        | set(known(plan))
+        | set(topics(plan))
     )
 
 
 def _variables(plan: Plan, step: PlannedStep, name: str) -> Iterator[dict[str, Any]]:
-    mine = [v for v in step.around.env if v.name == name]
-    if not mine:
+    variables = [v for v in step.around.env if v.name == name]
+    if not variables:
         return
     yield {
         "kind": "variable",
         "name": name,
         "step": step.name,
         "nodes": step.step.launch.nodes,
-        "in_force": [_variable(plan, v) for v in mine],
+        "in_force": [_variable(plan, v) for v in variables],
         "lost": [_variable(plan, v) for v in step.around.lost if v.name == name],
         "change": f"[env] {name} in the run file wins over all layers",
     }
@@ -60,7 +60,7 @@ def _variables(plan: Plan, step: PlannedStep, name: str) -> Iterator[dict[str, A
 
 def _variable(plan: Plan, var: EnvVar) -> dict[str, Any]:
     return {
-        "value": said(var.value),
+        "value": word_text(var.value),
         "how": var.how.value,
         "at": var.at.value,
         "source": set_by(plan, var),
@@ -75,24 +75,24 @@ def _fact(source: Source | None) -> dict[str, str] | None:
     return {"title": source.title, "url": source.url, "checked": source.checked, "sure": source.sure}
 
 
-def _asks(step: PlannedStep, what: str) -> Iterator[dict[str, Any]]:
+def _scheduler_words(step: PlannedStep, topic: str) -> Iterator[dict[str, Any]]:
     for scheduler, words in step.around.ask.items():
         for word in words:
-            if said(word).split("=", 1)[0] == what.split("=", 1)[0] and what.startswith("-"):
-                yield {"kind": "word", "name": said(word), "scheduler": scheduler, "step": step.name}
+            if word_text(word).split("=", 1)[0] == topic.split("=", 1)[0] and topic.startswith("-"):
+                yield {"kind": "word", "name": word_text(word), "scheduler": scheduler, "step": step.name}
 
 
-def _key(plan: Plan, what: str) -> Iterator[dict[str, Any]]:
-    origin, key = plan.origins.get(what), keys(plan.run).get(what)
+def _key(plan: Plan, topic: str) -> Iterator[dict[str, Any]]:
+    origin, key = plan.origins.get(topic), keys(plan.run).get(topic)
     if origin is None and key is None:
         return
-    layer, where = (origin.layer, origin.said) if origin else ("", "")
+    layer, where = (origin.layer, origin.label) if origin else ("", "")
     value = {"value": key.value, "default": key.default} if key else {}
-    yield {"kind": "key", "name": what, "layer": layer, "where": where, **value}
+    yield {"kind": "key", "name": topic, "layer": layer, "where": where, **value}
 
 
 def _step(step: PlannedStep) -> dict[str, Any]:
-    makes = step.step.makes
+    artifact = step.step.makes
     return {
         "kind": "step",
         "name": step.name,
@@ -100,19 +100,19 @@ def _step(step: PlannedStep) -> dict[str, Any]:
         "here": step.here,
         "needs": encode(step.step.needs),
         "after": [a.step for a in step.step.after],
-        "makes": makes.filename if makes else None,
-        "inputs": encode(makes.inputs) if makes else None,
+        "makes": artifact.filename if artifact else None,
+        "inputs": encode(artifact.inputs) if artifact else None,
         "source": step.step.source,
     }
 
 
-def _unknown(plan: Plan, what: str) -> ConfigError:
+def _unknown(plan: Plan, topic: str) -> ConfigError:
     import difflib
 
-    near = difflib.get_close_matches(what, names(plan), 3, 0.5)
+    near = difflib.get_close_matches(topic, names(plan), 3, 0.5)
     return ConfigError.of(
         "unknown-name",
-        f'nothing in this plan is called "{what}"',
+        f'nothing in this plan is called "{topic}"',
         hint=f"hpctrain plan --explain {near[0]}" if near else "hpctrain plan --json lists every name",
         notes=tuple(f"there is {name}" for name in near[1:]),
     )

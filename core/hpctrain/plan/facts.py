@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from hpctrain.model.cluster import Cluster, NetVar, Network, Place
-from hpctrain.model.layer import At, Bind, EnvVar, How, Layer, Module
+from hpctrain.model.cluster import Cluster, Place
+from hpctrain.model.layer import Bind, EnvVar, How, Layer, Module, Scope
+from hpctrain.model.network import NetVar, Network
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Need, Step
 from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, template
@@ -16,6 +17,8 @@ TOKENS = {"huggingface": "HF_TOKEN", "wandb": "WANDB_API_KEY"}
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
 LOGS = "logs"
 """The storage role in which each training job's log has a link, named by run and job."""
+VISIBLE = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": "ROCR_VISIBLE_DEVICES", "xpu": "ZE_AFFINITY_MASK"}
+"""The variable that says which GPUs a process sees, and in which order."""
 QUIET = {
     "PYTHONUNBUFFERED": ("1", "a line of log is seen when it is written"),
     "NO_COLOR": ("1", "logs hold no escape codes"),
@@ -74,15 +77,39 @@ def place_layer(place: Place) -> Layer:
     return Layer(env=env, modules=modules, ask=dict(place.ask), source=place.name)
 
 
-def cluster_layer(cluster: Cluster, step: Step) -> Layer:
-    """The modules of the site: those for building, or those for running."""
-    if cluster.modules is None or Need.TARGET not in step.needs:
+def cluster_layer(cluster: Cluster, step: Step, technology: str) -> Layer:
+    """The modules of the site, for building or for running, and the order of its GPUs."""
+    if Need.TARGET not in step.needs:
         return Layer()
-    names = cluster.modules.run if step.trains else cluster.modules.build
-    return Layer(modules=tuple(map(Module.parse, names)), source=cluster.name)
+    modules: tuple[str, ...] = ()
+    if cluster.modules is not None and _takes_modules(cluster, step, technology):
+        modules = cluster.modules.run if step.trains else cluster.modules.build
+    order = _gpu_order(cluster, step)
+    return Layer(
+        modules=tuple(map(Module.parse, modules)), env=(order,) if order else (), source=cluster.name
+    )
 
 
-def network_layer(cluster: Cluster, step: Step, inside: str) -> Layer:
+def _takes_modules(cluster: Cluster, step: Step, technology: str) -> bool:
+    """Whether the site's modules have an effect: a container brings its own."""
+    return not (step.inside and cluster.modules and technology in cluster.modules.unless)
+
+
+def _gpu_order(cluster: Cluster, step: Step) -> EnvVar | None:
+    """The variable by which ranks see the node's last GPU first."""
+    name, count = VISIBLE.get(cluster.hardware.gpu_kind), step.launch.gpus_per_node
+    if not step.trains or cluster.launch.gpu_order == "forward" or name is None or count < 2:
+        return None
+    return EnvVar(
+        name=name,
+        value=",".join(map(str, reversed(range(count)))),
+        why="the first cores of a node are nearest to its last GPU",
+        source=cluster.name,
+        fact=cluster.launch.source,
+    )
+
+
+def network_layer(cluster: Cluster, step: Step, technology: str) -> Layer:
     """The cluster's variables and its network table, for this number of nodes and this technology of the
     environment: for training alone."""
     if not step.trains:
@@ -91,10 +118,12 @@ def network_layer(cluster: Cluster, step: Step, inside: str) -> Layer:
     when = ("all", "many" if many else "one")
     return Layer(
         env=(
-            *_rows(cluster.var, cluster.name, when, inside),
-            *_rows(cluster.network.var, f"{cluster.name} network", when, inside),
+            *_rows(cluster.var, cluster.name, when, technology),
+            *_rows(cluster.network.var, f"{cluster.name} network", when, technology),
         ),
-        modules=tuple(map(Module.parse, cluster.network.modules)) if many else (),
+        modules=tuple(map(Module.parse, cluster.network.modules))
+        if many and _takes_modules(cluster, step, technology)
+        else (),
         binds=tuple(map(Bind.parse, cluster.network.binds)) if many else (),
         ask=dict(cluster.network.ask) if many else {},
         job=(_fabric(cluster.network),)
@@ -109,8 +138,8 @@ def _fabric(network: Network) -> Cmd:
     return Cmd.of("hpc_fabric", network.proof, network.refuse)
 
 
-def _rows(rows: Iterable[NetVar], source: str, when: Iterable[str], inside: str) -> Iterator[EnvVar]:
-    return (_variable(row, source) for row in rows if row.nodes in when and inside not in row.unless)
+def _rows(rows: Iterable[NetVar], source: str, when: Iterable[str], technology: str) -> Iterator[EnvVar]:
+    return (_variable(row, source) for row in rows if row.nodes in when and technology not in row.unless)
 
 
 def _variable(row: NetVar, source: str) -> EnvVar:
@@ -118,7 +147,7 @@ def _variable(row: NetVar, source: str) -> EnvVar:
         name=row.name,
         value=template(row.value),
         how=How(row.how),
-        at=At(row.at),
+        at=Scope(row.at),
         why=row.why,
         source=source,
         fact=row.source,

@@ -1,4 +1,4 @@
-"""What a command wants of a run: some of its steps, or one of its own where training would be."""
+"""The part of a run that a command does: some of its steps, or a step that takes the place of training."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import Problem
-from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Asset, Resources, RunSpec
 from hpctrain.model.step import Step
 from hpctrain.model.words import Word
@@ -36,19 +36,22 @@ class Goal:
     """Which assets are brought."""
     brings: Mapping[str, Asset] = attrs.field(factory=dict)
     """Assets besides those of the run file."""
-    own: Callable[[Assets], Step] | None = None
+    step: Callable[[Assets], Step] | None = None
     """The step in place of training; it gets all that training gets: network, tokens, `[env]`."""
-
     resources: Resources | None = None
-    """What its own step asks for, instead of what training does."""
+    """What that step asks for, instead of what training does."""
 
     def of(self, run: RunSpec) -> RunSpec:
         """The run under the goal's name, with what the goal brings."""
-        found = attrs.evolve(run, name=f"{run.name}-{self.name}", assets={**run.assets, **self.brings})
-        return attrs.evolve(found, resources=self.resources) if self.resources else found
+        return attrs.evolve(
+            run,
+            name=f"{run.name}-{self.name}",
+            assets={**run.assets, **self.brings},
+            resources=self.resources or run.resources,
+        )
 
-    def said(self, problem: Problem) -> Problem:
-        """A problem of the goal's own resources, in the words of the command line that asked for them."""
+    def reworded(self, problem: Problem) -> Problem:
+        """A problem of the goal's resources, in the words of the command line that asked for them."""
         table, _, key = problem.where.partition(".")
         if self.resources is None or table != "resources":
             return problem

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
+from attrs import frozen
 
 from hpctrain.model.duration import Duration
-from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Package, RunSpec
 from hpctrain.plan.encode import encode
 
@@ -23,12 +23,12 @@ class Key:
 
 def keys(run: RunSpec) -> dict[str, Key]:
     """Key path -> value; the options of a technology stand in the table of its name."""
-    found = dict(_below("", run))
+    values = dict(_below("", run))
     for table in ("environment", "train"):
         part = getattr(run, table)
         if part.options is not None:
-            found.update(_below(f"{table}.{part.use}.", part.options))
-    return found
+            values.update(_below(f"{table}.{part.use}.", part.options))
+    return values
 
 
 def _below(path: str, value: Any) -> Iterator[tuple[str, Key]]:
@@ -68,6 +68,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(inner) for inner in value]
     if isinstance(value, Package):
-        said = {k: v for k, v in encode(value).items() if v and k != "sha256"}
-        return value.requirement or said
+        fields = {k: v for k, v in encode(value).items() if v and k != "sha256"}
+        return value.requirement or fields
     return encode(value)

@@ -14,7 +14,8 @@ from hpctrain.model.run import Asset, Origin, RunSpec
 from hpctrain.model.step import After, Launch, Need, Pin, Step
 from hpctrain.model.train import Train
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word
-from hpctrain.plan.around import Given, surround
+from hpctrain.plan import queues
+from hpctrain.plan.around import Decisions, surround
 from hpctrain.plan.encode import digest
 from hpctrain.plan.goal import Goal
 from hpctrain.plan.place import place
@@ -39,26 +40,28 @@ def make(
 ) -> Plan:
     """The plan of a run, or of the part of it that `goal` wants. Pure as long as the hooks are."""
     run = goal.of(run) if goal else run
-    maker = _Maker(run, cluster, pins, call, goal)
-    steps = maker.steps()
-    placed, problems = place(steps, cluster)
-    planned, conflicts = surround(maker.given(), placed)
+    cluster = queues.with_queue_hardware(cluster, run.resources)
+    planning = _Planning(run, cluster, pins, call, goal)
+    steps = planning.steps()
+    placed, unplaced = place(steps, cluster)
+    planned, conflicts = surround(planning.decisions(), placed)
     plan = Plan(
         run=run,
         cluster=cluster,
         pins=pins,
         steps=planned,
-        train=maker.train,
-        problems=(*maker.problems, *problems, *conflicts),
+        train=planning.train,
+        problems=(*planning.problems, *unplaced, *conflicts),
         origins=dict(origins or {}),
         plugins=plugins,
     )
-    found = tuple(p for answer in call("check_run", run=run, cluster=cluster, plan=plan) for p in answer)
-    plan = attrs.evolve(plan, problems=plan.problems + found)
+    answers = call("check_run", run=run, cluster=cluster, plan=plan)
+    checked = tuple(problem for answer in answers for problem in answer)
+    plan = attrs.evolve(plan, problems=plan.problems + checked)
     return attrs.evolve(plan, digest=digest(plan))
 
 
-class _Maker:
+class _Planning:
     """One planning: what the hooks answered so far."""
 
     def __init__(
@@ -69,31 +72,31 @@ class _Maker:
         self.train: Train | None = None
         self.launch = Launch()
         self.assets: dict[str, Word] = {}
-        self._bring: dict[str, list[Step]] = {}
+        self._asset_steps: dict[str, list[Step]] = {}
 
-    def ask(self, hook: str, **more: Any) -> Any:
+    def ask(self, hook: str, **arguments: Any) -> Any:
         """A hook's answer; a ConfigError it raises is collected, so that all problems come at once."""
         try:
-            return self._call(hook, run=self.run, cluster=self.cluster, **more)
+            return self._call(hook, run=self.run, cluster=self.cluster, **arguments)
         except ConfigError as error:
-            self.problems += error.problems
+            # A hook that is asked several times (`enter_env`) says the same each time.
+            self.problems += (problem for problem in error.problems if problem not in self.problems)
             return None
 
-    def given(self) -> Given:
-        """All that the surroundings are made from."""
-        return Given(
+    def decisions(self) -> Decisions:
+        """All that the surroundings of the steps are made from, once the steps are there."""
+        return Decisions(
             run=self.run,
             cluster=self.cluster,
+            pins=self.pins,
             train=self.train,
             launch=self.launch,
             assets=tuple(self.assets.values()),
-            ask=self._ask_with_pins,
+            ask=self.ask,
         )
 
-    def _ask_with_pins(self, hook: str, **more: Any) -> Any:
-        return self.ask(hook, **({"pins": self.pins} if hook == "enter_env" else {}), **more)
-
     def steps(self) -> tuple[Step, ...]:
+        """Every step of the run, or of its part: environment, data, training, export."""
         env = self._env()
         data = self._data(env)
         if self._goal is not None:
@@ -102,41 +105,44 @@ class _Maker:
         return (*env, *data, *train, *self._export(train))
 
     def _part(self, goal: Goal, env: list[Step], data: list[Step]) -> tuple[Step, ...]:
-        """The chosen steps with all that they wait for, then the goal's own."""
-        wanted = [step for name, steps in self._bring.items() if goal.assets(name) for step in steps]
-        chosen = _with_earlier([*(env if goal.env else ()), *wanted], [*env, *data])
-        if goal.own is None:
+        """The steps that the goal wants with all that they wait for, then the one in place of training."""
+        bringing = [step for name, steps in self._asset_steps.items() if goal.assets(name) for step in steps]
+        chosen = _with_earlier([*(env if goal.env else ()), *bringing], [*env, *data])
+        if goal.step is None:
             return chosen
-        own = goal.own(self.assets)
-        alike = Train(argv=(), ranks=own.launch.ranks)
-        self.launch = self.ask("launch", train=alike) or own.launch
+        step = goal.step(self.assets)
+        # `launch` is a question about a training; this one has the ranks of the step in its place.
+        in_its_place = Train(argv=(), ranks=step.launch.ranks)
+        self.launch = self.ask("launch", train=in_its_place) or step.launch
         time = self.run.resources.time
-        after = tuple(After(step.name) for step in chosen)
-        minutes = int(time.minutes) if time else own.minutes
-        return (*chosen, attrs.evolve(own, after=after, launch=self.launch, minutes=minutes, trains=True))
+        after = tuple(After(earlier.name) for earlier in chosen)
+        minutes = int(time.minutes) if time else step.minutes
+        return (*chosen, attrs.evolve(step, after=after, launch=self.launch, minutes=minutes, trains=True))
 
     def _env(self) -> list[Step]:
+        """The steps that build the environment."""
         if not self.run.environment.use:
             return []
         return _chained(self.ask("build_env", pins=self.pins) or ())
 
     def _data(self, env: list[Step]) -> list[Step]:
-        found: list[Step] = []
-        for name, asset in self._wanted():
-            there = dict(self.assets)
-            answer = self.ask("prepare_data", name=name, asset=asset, pins=self.pins, assets=there)
+        """The steps that bring the assets; where each asset lies is noted on the way."""
+        every: list[Step] = []
+        for name, asset in self._assets_of_run():
+            earlier = dict(self.assets)
+            answer = self.ask("prepare_data", name=name, asset=asset, pins=self.pins, assets=earlier)
             if answer is None:
                 self.problems.append(_unknown_asset(name))
                 continue
             steps = [_behind(step, env) for step in _chained(answer)]
-            made = [s.makes.loc for s in steps if s.makes is not None]
-            self.assets[name] = made[-1] if made else _in_place(asset.path)
-            self._bring[name] = steps
-            found += steps
-        return found
+            artifacts = [step.makes.loc for step in steps if step.makes is not None]
+            self.assets[name] = artifacts[-1] if artifacts else _in_place(asset.path)
+            self._asset_steps[name] = steps
+            every += steps
+        return every
 
-    def _wanted(self) -> Iterable[tuple[str, Asset]]:
-        """The assets, and the user's own code, which comes the same way."""
+    def _assets_of_run(self) -> Iterable[tuple[str, Asset]]:
+        """The assets, and before them the user's own code, which comes the same way."""
         code = self.run.code
         if code is None and self.run.train.use:
             code = self.ask("checkout")
@@ -145,18 +151,20 @@ class _Maker:
         yield from self.run.assets.items()
 
     def _train(self, env: list[Step], data: list[Step]) -> list[Step]:
+        """The training, and before it what its trainer prepares and what proves that it needs no network."""
         if not self.run.train.use:
             return []
         self.train = self.ask("train_command", assets=dict(self.assets))
         if self.train is None:
             return []
+        self._judge_start(self.train)
         self.launch = self.ask("launch", train=self.train) or self.launch
         time = self.run.resources.time
         prepared = tuple(After(step.name) for step in (*env, *data))
-        brought = tuple(After(step.name) for step in data if at_once(step))
-        own = [
-            attrs.evolve(s, after=(*s.after, *(prepared if s.inside else brought)))
-            for s in _chained(self.train.before)
+        fetched = tuple(After(step.name) for step in data if at_once(step))
+        trainer_steps = [
+            attrs.evolve(step, after=(*step.after, *(prepared if step.inside else fetched)))
+            for step in _chained(self.train.before)
         ]
         train = Step(
             name=TRAIN,
@@ -169,10 +177,23 @@ class _Maker:
             trains=True,
             source=self.train.source,
         )
-        before = (*filter(None, (proof(data, train, self.cluster),)), *own)
+        before = (*filter(None, (proof(data, train, self.cluster),)), *trainer_steps)
         return [*before, attrs.evolve(train, after=(*prepared, *(After(step.name) for step in before)))]
 
+    def _judge_start(self, train: Train) -> None:
+        """A start that the trainer did not take up: it would train something else in silence."""
+        if self.run.checkpoint.start and train.start == "":
+            self.problems.append(
+                Problem(
+                    code="start-missing",
+                    message=f"the trainer {self.run.train.use} knows no start",
+                    where="checkpoint.start",
+                    hint="remove start, and say it in the trainer's own way",
+                )
+            )
+
     def _export(self, train: list[Step]) -> list[Step]:
+        """The steps behind the training that convert its checkpoint."""
         target, layout = self.run.checkpoint.export, self.train and self.train.checkpoints
         if not (target and train and layout):
             return []
@@ -189,33 +210,33 @@ class _Maker:
                 )
             )
             return []
-        return [attrs.evolve(s, after=s.after or (After(TRAIN),)) for s in _chained(answer)]
+        return [attrs.evolve(step, after=step.after or (After(TRAIN),)) for step in _chained(answer)]
 
 
 def _chained(answer: Iterable[Step]) -> list[Step]:
     """Steps of one answer follow each other, unless they say otherwise."""
-    found: list[Step] = []
+    chain: list[Step] = []
     for step in answer:
-        after = step.after or ((After(found[-1].name),) if found else ())
-        found.append(attrs.evolve(step, after=after))
-    return found
+        after = step.after or ((After(chain[-1].name),) if chain else ())
+        chain.append(attrs.evolve(step, after=after))
+    return chain
 
 
-def _with_earlier(chosen: list[Step], known: list[Step]) -> tuple[Step, ...]:
-    """The chosen steps and those that they wait for, in the order of `known`."""
+def _with_earlier(chosen: list[Step], every: list[Step]) -> tuple[Step, ...]:
+    """The chosen steps and those that they wait for, in the order of `every`."""
     names = {step.name for step in chosen}
-    for step in reversed(known):
+    for step in reversed(every):
         if step.name in names:
             names |= {edge.step for edge in step.after}
-    return tuple(step for step in known if step.name in names)
+    return tuple(step for step in every if step.name in names)
 
 
 def _behind(step: Step, env: list[Step]) -> Step:
     """A step inside the environment waits for the environment."""
     if not (step.inside and env):
         return step
-    wanted = After(env[-1].name)
-    return step if wanted in step.after else attrs.evolve(step, after=(*step.after, wanted))
+    edge = After(env[-1].name)
+    return step if edge in step.after else attrs.evolve(step, after=(*step.after, edge))
 
 
 def _in_place(path: str) -> Word:
@@ -228,7 +249,7 @@ def _in_place(path: str) -> Word:
 def _unknown_asset(name: str) -> Problem:
     return Problem(
         code="asset",
-        message=f"nothing says where the asset {name} comes from",
+        message=f"asset {name} has no origin",
         where=f"assets.{name}",
         hint=f'[assets]\n{name} = {{ hub = "org/name" }}   or url, git, path, command',
     )

@@ -22,10 +22,12 @@ def proof(data: Iterable[Step], train: Step, cluster: Cluster) -> Step | None:
     """A step behind those that fetch; None where training has the network, or nothing is fetched."""
     fetched = (s for s in data if at_once(s) and Need.NETWORK in s.needs)
     brought = [(s, s.makes) for s in fetched if s.makes is not None]
-    place = next((p for p in cluster.place if fits(train, p)), None)
+    place = next((p for p in cluster.place if fits(train, p, cluster)), None)
     if not brought or place is None or Need.NETWORK in place.provides:
         return None
-    words = [Join(f"{s.name}={made.inputs.get('kind', 'file')}:", made.loc) for s, made in brought]
+    words = [
+        Join(f"{s.name}={artifact.inputs.get('kind', 'file')}:", artifact.loc) for s, artifact in brought
+    ]
     return Step(
         name=PROOF,
         commands=(Cmd.of(Var("HPC_PYTHON"), "-m", "hpctrain_job.staged", *words),),

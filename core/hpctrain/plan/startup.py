@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from hpctrain.model.frozen import frozen
+from attrs import frozen
 
 COUNTED = (
     "counted 2026-11-20: torch 2.13, transformers 5.23, trl 1.16, peft 0.21; rates: Lustre mdtest, published"
@@ -96,8 +96,8 @@ def rows(nodes: int, ranks_per_node: int, *, node_disk: bool) -> Iterator[tuple[
 
 
 def _curve(way: str, ranks: int) -> str:
-    found = {n: next(c for c in curves(n, ranks) if c.way == way) for n in NODES}
-    return "  ".join(f"{n:,}: {_time(c.seconds)}" for n, c in found.items())
+    by_nodes = {n: next(c for c in curves(n, ranks) if c.way == way) for n in NODES}
+    return "  ".join(f"{n:,}: {_time(c.seconds)}" for n, c in by_nodes.items())
 
 
 def _time(seconds: float) -> str:
@@ -108,5 +108,5 @@ def _time(seconds: float) -> str:
 
 def entry(nodes: int, ranks_per_node: int, *, node_disk: bool) -> dict[str, Any]:
     """The same as `plan --explain` shows it and `--json` gives it."""
-    found = rows(nodes, ranks_per_node, node_disk=node_disk)
-    return {"kind": "about", "name": "startup   predicted", "rows": [list(row) for row in found]}
+    pairs = rows(nodes, ranks_per_node, node_disk=node_disk)
+    return {"kind": "about", "name": "startup   predicted", "rows": [list(row) for row in pairs]}

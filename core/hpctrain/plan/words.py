@@ -5,10 +5,10 @@ from __future__ import annotations
 from hpctrain.model.layer import EnvVar
 from hpctrain.model.plan import Plan
 from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word
-from hpctrain.plan.around import OWN
+from hpctrain.plan.around import RUN_FILE
 
 
-def said(word: Word) -> str:
+def word_text(word: Word) -> str:
     """`$VAR`, `$role/path`, `(secret name)`; plain text as it is."""
     if isinstance(word, str):
         return word
@@ -21,7 +21,7 @@ def said(word: Word) -> str:
     if isinstance(word, Raw):
         return word.text
     assert isinstance(word, Join)
-    return "".join(map(said, word.parts))
+    return "".join(map(word_text, word.parts))
 
 
 def line(value: Line) -> str:
@@ -31,10 +31,10 @@ def line(value: Line) -> str:
 
 def command(cmd: Cmd) -> str:
     """A command's words with spaces between them."""
-    return " ".join(map(said, cmd.argv))
+    return " ".join(map(word_text, cmd.argv))
 
 
 def set_by(plan: Plan, var: EnvVar) -> str:
     """Who set a variable; for the user's own the place where it stands: `run.toml:38`."""
-    origin = plan.origins.get(f"env.{var.name}") if var.source == OWN else None
-    return origin.said if origin else var.source
+    origin = plan.origins.get(f"env.{var.name}") if var.source == RUN_FILE else None
+    return origin.label if origin else var.source

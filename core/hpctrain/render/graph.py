@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
+from attrs import frozen
+
 from hpctrain.errors import IntegrityError
-from hpctrain.model.frozen import frozen
 from hpctrain.model.plan import Binding, Plan
-from hpctrain.model.step import After, When
-from hpctrain.model.words import Cmd, Join, Loc, Raw, Var, Word
+from hpctrain.model.step import After
+from hpctrain.model.words import Cmd, Loc, Word
+from hpctrain.plan.decode import decode
 from hpctrain.plan.encode import encode
 from hpctrain.versions import RECORD
 
@@ -25,13 +28,13 @@ class Node:
     waits: bool = False
     after: tuple[After, ...] = ()
     makes: Loc | None = None
+    submit: Cmd | None = None
+    secrets: tuple[str, ...] = ()
+    """The tokens its own variables read; only they are placed for it."""
     checked: bool = False
     """What it makes is compared with its manifest before a later step uses it again."""
     origin: str = ""
     """Where its asset comes from when it is not here yet: hub, url, git."""
-    submit: Cmd | None = None
-    secrets: tuple[str, ...] = ()
-    """The tokens its own variables read; only they are placed for it."""
 
 
 @frozen(kw_only=True)
@@ -46,98 +49,62 @@ class Graph:
     account: str
     secrets: tuple[str, ...]
     submit_env: tuple[str, ...]
+    roots: Mapping[str, Word]
+    user: str
+    python: str
     nodes: tuple[Node, ...]
-    binding: Binding
+    owners: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Role -> the users besides this one whose artefacts are used."""
+
+    @property
+    def binding(self) -> Binding:
+        """What the run was rendered with."""
+        return Binding(roots=self.roots, user=self.user, account=self.account, python=self.python)
 
 
 def nodes_text(plan: Plan, nodes: Iterable[Node], binding: Binding) -> str:
     """The text of graph.json."""
-    said = {
-        "v": RECORD,
-        "name": plan.run.name,
-        "cluster": plan.cluster.name,
-        "scheduler": plan.cluster.scheduler,
-        "digest": plan.digest,
-        "poll_seconds": plan.cluster.policy.poll_seconds,
-        "account": binding.account,
-        "secrets": list(plan.run.secrets),
-        "submit_env": list(plan.cluster.policy.submit_env),
-        "roots": encode(binding.roots),
-        "user": binding.user,
-        "python": binding.python,
-        "nodes": [_said(node) for node in nodes],
-    }
-    return json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+    graph = Graph(
+        name=plan.run.name,
+        cluster=plan.cluster.name,
+        scheduler=plan.cluster.scheduler,
+        digest=plan.digest,
+        poll_seconds=plan.cluster.policy.poll_seconds,
+        account=binding.account,
+        secrets=plan.run.secrets,
+        submit_env=plan.cluster.exported,
+        roots=binding.roots,
+        user=binding.user,
+        python=binding.python,
+        nodes=tuple(nodes),
+        owners=_owners(plan),
+    )
+    document = {"v": RECORD, **encode(graph), "nodes": [_row(node) for node in graph.nodes]}
+    if not graph.owners:
+        del document["owners"]
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _owners(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Whose files are used, of the roles that several share and of the folders above the runs."""
+    storage = plan.cluster.storage.items()
+    shared = {role: facts.owners for role, facts in storage if facts.share == "project" or role == "runs"}
+    return {role: owners for role, owners in shared.items() if owners}
+
+
+def _row(node: Node) -> dict[str, Any]:
+    row = {**encode(node), "after": [[after.step, after.when.value] for after in node.after]}
+    return {key: value for key, value in row.items() if value or key not in ("checked", "origin")}
 
 
 def read(path: Path) -> Graph:
     """The graph of a run directory; IntegrityError when it is not one of ours, or newer."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        if said["v"] > RECORD:
-            raise ValueError(f"version {said['v']} is newer than this hpctrain reads")  # noqa: TRY301
-        return _graph(said)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["v"] > RECORD:
+            raise ValueError(f"version {data['v']} is newer than this hpctrain reads")  # noqa: TRY301
+        return decode(data, Graph)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise IntegrityError.of(
             "graph", f"{path} cannot be read: {error}", hint="pip install --upgrade hpctrain"
         ) from error
-
-
-def _said(node: Node) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "here": node.here,
-        "waits": node.waits,
-        "after": [[a.step, a.when.value] for a in node.after],
-        "makes": encode(node.makes),
-        "submit": encode(node.submit.argv) if node.submit else None,
-        "secrets": list(node.secrets),
-        **({"checked": True} if node.checked else {}),
-        **({"origin": node.origin} if node.origin else {}),
-    }
-
-
-def _graph(said: Mapping[str, Any]) -> Graph:
-    roots = {role: word(value) for role, value in said["roots"].items()}
-    return Graph(
-        name=said["name"],
-        cluster=said["cluster"],
-        scheduler=said["scheduler"],
-        digest=said["digest"],
-        poll_seconds=said["poll_seconds"],
-        account=said["account"],
-        secrets=tuple(said["secrets"]),
-        submit_env=tuple(said["submit_env"]),
-        nodes=tuple(map(_node, said["nodes"])),
-        binding=Binding(roots=roots, user=said["user"], account=said["account"], python=said["python"]),
-    )
-
-
-def _node(said: Mapping[str, Any]) -> Node:
-    makes = word(said["makes"]) if said["makes"] else None
-    assert makes is None or isinstance(makes, Loc)
-    return Node(
-        name=said["name"],
-        here=said["here"],
-        waits=said["waits"],
-        after=tuple(After(step, When(when)) for step, when in said["after"]),
-        makes=makes,
-        checked=said.get("checked", False),
-        origin=said.get("origin", ""),
-        submit=Cmd(tuple(map(word, said["submit"]))) if said["submit"] else None,
-        secrets=tuple(said.get("secrets", ())),
-    )
-
-
-def word(said: Any) -> Word:
-    """A word from its JSON form (`hpctrain.plan.encode`)."""
-    if isinstance(said, str):
-        return said
-    ((kind, value),) = said.items()
-    if kind == "join":
-        return Join(*map(word, value))
-    if kind == "loc":
-        return Loc(*value)
-    if kind in ("var", "raw"):
-        return Var(value) if kind == "var" else Raw(value)
-    raise ValueError(f"no word is called {kind!r}")

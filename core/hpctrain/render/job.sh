@@ -35,10 +35,36 @@ hpc_record() {  # the last attempt's end, complete or not there
   mv -f "$file.$$" "$file"
 }
 
+hpc_claim() {  # the first job with a tag does the step; a second one, of a lost answer, ends at once
+  hpc_tag=$1
+  [[ $hpc_tag ]] || return 0
+  local claim=steps/$HPC_STEP/claim
+  echo "$HPC_JOB" >"$claim.$HPC_JOB"
+  ln "$claim.$HPC_JOB" "$claim.$hpc_tag" 2>/dev/null || :
+  if [[ -e $claim.$hpc_tag && $(<"$claim.$hpc_tag") != "$HPC_JOB" ]]; then
+    echo "job $(<"$claim.$hpc_tag") does this already"
+    exit 0
+  fi
+}
+
+hpc_notice() {  # USR1 to this job when its shell is so many seconds old: the ranks save before the time limit
+  [[ ${hpc_tag:-} ]] || return 0  # not submitted, so the time limit is another job's
+  local at=$1 left
+  {
+    until left=$((at - SECONDS)) && ((left <= 0)); do
+      kill -0 $$ || exit 0
+      sleep $((left < 5 ? left : 5))
+    done
+    kill -s USR1 $$
+  } </dev/null >/dev/null 2>&1 &
+  hpc_timer=$!
+}
+
 hpc_end() {
   local code=$?
   trap - EXIT
   [[ -z ${hpc_tail:-} ]] || kill "$hpc_tail" 2>/dev/null || true
+  [[ -z ${hpc_timer:-} ]] || kill "$hpc_timer" 2>/dev/null || true
   [[ -z ${WORK:-} ]] || hpc_abandon || true
   # a job that was signalled may be queued again under its id, and then needs its tokens
   [[ -z ${HPC_SECRETS:-} || -n $hpc_signal ]] || rm -rf -- "$HPC_SECRETS"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hpctrain.model.plan import Binding, Plan
+from hpctrain.model.step import When
 from hpctrain.model.words import Cmd, Secret, Var, words_in
 from hpctrain.render import shell
 from hpctrain.render.scripts import secret_place
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 HEAD = """\
 set -euo pipefail
 umask 077
-cd "$(dirname "${BASH_SOURCE[0]}")"
+# -P: a job starts in the real folder, and its tokens and containers are named by that
+CDPATH='' cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
 export HPC_RUN=$PWD HPC_TAG
 mkdir -p logs
 
@@ -49,10 +51,21 @@ def run_sh(plan: Plan, nodes: Sequence[Node], binding: Binding) -> str:
     jobs = [node.name for node in nodes if not node.here]
     for node in nodes:
         lines += _tokens(node.name, plan, binding)
-        lines += _here(node, jobs) if node.submit is None else _job(node, node.submit, jobs, binding)
+        lines += _local_step(node, jobs) if node.submit is None else _job(node, node.submit, jobs, binding)
     if jobs and nodes[-1].submit is not None:
-        lines += [f"[[ -z ${{HPC_WAIT:-}} ]] || wait_for {shell.quoted(nodes[-1].name)}"]
+        # one that fails lets those behind it go without a word: nobody would write their record
+        waits = "; ".join(f"wait_for {shell.quoted(name)}" for name in _chain(nodes, jobs))
+        lines += [f"[[ -z ${{HPC_WAIT:-}} ]] || {{ {waits}; }}"]
     return "\n".join(lines) + "\n"
+
+
+def _chain(nodes: Sequence[Node], jobs: Iterable[str]) -> list[str]:
+    """The jobs that must end well for the last one to start, and the last one."""
+    needed = {nodes[-1].name}
+    for node in reversed(nodes):
+        if node.name in needed:
+            needed |= {edge.step for edge in node.after if edge.when is When.OK}
+    return [node.name for node in nodes if node.name in needed and node.name in jobs]
 
 
 def _tokens(step: str, plan: Plan, binding: Binding) -> list[str]:
@@ -67,7 +80,7 @@ def _tokens(step: str, plan: Plan, binding: Binding) -> list[str]:
     ]
 
 
-def _here(node: Node, jobs: Iterable[str]) -> list[str]:
+def _local_step(node: Node, jobs: Iterable[str]) -> list[str]:
     behind = [a.step for a in node.after if a.step in jobs]
     return [*(f"wait_for {shell.quoted(name)}" for name in behind), f"here {shell.quoted(node.name)}"]
 

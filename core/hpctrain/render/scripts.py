@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import attrs
+from attrs import frozen
 
-from hpctrain.model.frozen import frozen
-from hpctrain.model.layer import At, EnvVar, File
+from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
 from hpctrain.render import files, shell
@@ -26,8 +26,17 @@ class Shape:
 
     header: tuple[str, ...] = ()
     """Lines under the shebang of job.sh: the scheduler's directives."""
+    begin: tuple[str, ...] = ()
+    """The first lines of job.sh that run: into the run directory, where a job starts elsewhere."""
     job: tuple[str, ...]
-    """Lines of job.sh that export HPC_JOB, HPC_NODES, HPC_HEAD, HPC_GPUS and HPC_ATTEMPT."""
+    """Lines of job.sh that export HPC_JOB, HPC_NODES, HPC_HEAD (the first node), HPC_GPUS (of each node) and
+    HPC_ATTEMPT (0, and one more each time that the job is started again)."""
+    tag: str = ""
+    """The HPC_TAG of the submission as bash reads it in the job, `"${1:-}"`: of two jobs with one tag the
+    second ends at once. Empty, here or in the job: nothing is claimed."""
+    notice: int = 0
+    """Seconds after which a job with a tag sends itself USR1, for a scheduler that gives no warning before
+    the time limit."""
     rank: tuple[str, ...]
     """Lines of rank.sh that export HPC_RANK, HPC_LOCAL_RANK, HPC_NODE_RANK and HPC_WORLD."""
     node: tuple[str, ...] = ()
@@ -43,17 +52,17 @@ class Shape:
 def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
     """Every file of a step, by its path in the run directory."""
     folder = f"steps/{planned.name}"
-    found = {
+    texts = {
         f"{folder}/job.sh": job(planned, plan, binding, shape),
         f"{folder}/rank.sh": rank(planned, binding, shape),
         f"{folder}/task.sh": task(planned, binding),
     }
     if planned.around.node:
-        found[f"{folder}/node.sh"] = node(planned, binding, shape)
+        texts[f"{folder}/node.sh"] = node(planned, binding, shape)
     for file in _files(planned):
         if not files.is_late(file, binding):
-            found[f"{folder}/{file.path}"] = files.text(file, binding)
-    return found | {f"{folder}/{path}": text for path, text in shape.files.items()}
+            texts[f"{folder}/{file.path}"] = files.text(file, binding)
+    return texts | {f"{folder}/{path}": text for path, text in shape.files.items()}
 
 
 def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str:
@@ -66,25 +75,28 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         f"# {about}, plan {plan.digest[:8]}; starts in the run directory",
         "set -euo pipefail",
         "umask 077",
+        *shape.begin,
         f"export HPC_STEP={shell.quoted(step.name)}",
         f"[[ ! -e {folder}/finished ]] || {{ echo 'step {step.name} is finished'; exit 0; }}",
         *shape.job,
         ". code/publish.sh",
         ". code/job.sh",
+        *([f"hpc_claim {shape.tag}"] if shape.tag else []),
         "hpc_begin_job",
+        *([f"hpc_notice {shape.notice}"] if shape.notice else []),
         *_outer(plan, binding, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
         *map(shell.module, around.modules),
-        *_variables(around.env, At.JOB, binding),
+        *_variables(around.env, Scope.JOB, binding),
         *_late_files(planned, folder, binding),
         *(shell.line(value, binding) for value in around.job),
     ]
     if step.makes is not None:
         link = shell.word(step.makes.loc, binding)
-        there = "hpc_sound" if step.makes.checked else "hpc_exists"
+        check_function = "hpc_sound" if step.makes.checked else "hpc_exists"
         lines += [
             *_shared(step.makes.role, plan),
-            f'if {there} {link}; then echo "exists: "{link}; exit 0; fi',
+            f'if {check_function} {link}; then echo "exists: "{link}; exit 0; fi',
             f"hpc_begin {link}",
         ]
     if around.node:
@@ -103,7 +115,7 @@ def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
             "set -euo pipefail",
             'cd "$HPC_RUN"',
             *shape.node,
-            *_variables(planned.around.env, At.NODE, binding),
+            *_variables(planned.around.env, Scope.NODE, binding),
             *(shell.line(value, binding) for value in planned.around.node),
         ]
     )
@@ -113,7 +125,7 @@ def rank(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
     """rank.sh: who this rank is, its log, and the way into the environment."""
     step = planned.step
     log = [f'exec >>"logs/{step.name}.rank$HPC_RANK.log" 2>&1'] if step.launch.world > 1 else []
-    wrap = shell.words((*step.launch.each, *planned.around.wrap), binding)
+    wrap = shell.words((*step.launch.rank_prefix, *planned.around.wrap), binding)
     enter = f"{wrap} bash" if wrap else "bash"
     return _text(
         [
@@ -121,7 +133,7 @@ def rank(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
             "set -euo pipefail",
             'cd "$HPC_RUN"',
             *shape.rank,
-            *_variables(planned.around.env, At.NODE, binding),
+            *_variables(planned.around.env, Scope.NODE, binding),
             *log,
             f"exec {enter} steps/{step.name}/task.sh",
         ]
@@ -140,7 +152,7 @@ def task(planned: PlannedStep, binding: Binding) -> str:
             "#!/bin/bash",
             "set -euo pipefail",
             'cd "$HPC_RUN"',
-            *_variables(around.env, At.TASK, binding),
+            *_variables(around.env, Scope.TASK, binding),
             'export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"',
             *(shell.line(value, binding) for value in around.task),
             *commands,
@@ -150,13 +162,13 @@ def task(planned: PlannedStep, binding: Binding) -> str:
 
 def _outer(plan: Plan, binding: Binding, *, secrets: bool) -> list[str]:
     """The variables that core itself gives to every job."""
-    own: dict[str, Word] = {
+    variables: dict[str, Word] = {
         "HPC_PYTHON": binding.python,
         "HPC_CHECKPOINTS": Join(Loc("checkpoints", plan.run.name), Raw('/"${HPC_RUN##*/}"')),
     }
     if secrets:
-        own["HPC_SECRETS"] = _secrets(plan, Var("HPC_STEP"))
-    return [f"export {key}={shell.word(value, binding)}" for key, value in own.items()]
+        variables["HPC_SECRETS"] = _secrets(plan, Var("HPC_STEP"))
+    return [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
 
 
 def _secrets(plan: Plan, step: Word) -> Join:
@@ -175,10 +187,10 @@ def _shared(role: str, plan: Plan) -> list[str]:
     storage = plan.cluster.storage.get(role)
     if storage is None:
         return []
-    said = {"HPC_STRIPE": storage.stripe}
+    variables = {"HPC_STRIPE": storage.stripe}
     if storage.share == "project":
-        said |= {"HPC_SHARE": "project", "HPC_OWNERS": " ".join(storage.owners)}
-    return [f"export {name}={shell.quoted(value)}" for name, value in said.items() if value]
+        variables |= {"HPC_SHARE": "project", "HPC_OWNERS": " ".join(storage.owners)}
+    return [f"export {name}={shell.quoted(value)}" for name, value in variables.items() if value]
 
 
 def _files(planned: PlannedStep) -> tuple[File, ...]:
@@ -194,7 +206,7 @@ def _uses_secrets(env: Iterable[EnvVar]) -> bool:
     return any(isinstance(var.value, Secret) for var in env)
 
 
-def _variables(env: Iterable[EnvVar], at: At, binding: Binding) -> list[str]:
+def _variables(env: Iterable[EnvVar], at: Scope, binding: Binding) -> list[str]:
     return [shell.variable(var, binding) for var in env if var.at is at]
 
 

@@ -10,15 +10,17 @@ from hpctrain.model.names import is_variable
 from hpctrain.model.plan import Binding
 from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word
 
-_MEND = {"HPC_ACCOUNT": "--account NAME      (or `account` in settings)"}
+_MEND = dict.fromkeys(("HPC_ACCOUNT", "HPC_PROJECT"), "--account NAME      (or `account` in settings)")
 """What makes a variable known before the job; else the role that holds it must be said."""
 
 
 def root(role: str, binding: Binding) -> Word:
     """Where a storage role lies for this user."""
     if role not in binding.roots:
-        known = " ".join(sorted(binding.roots))
-        raise ConfigError.of("role", f'no storage role "{role}" on this cluster', notes=(f"roles: {known}",))
+        role_names = " ".join(sorted(binding.roots))
+        raise ConfigError.of(
+            "role", f'no storage role "{role}" on this cluster', notes=(f"roles: {role_names}",)
+        )
     return binding.roots[role]
 
 
@@ -86,17 +88,17 @@ def comment(text: str) -> str:
 def variable(var: EnvVar, binding: Binding) -> str:
     """One variable as a line, with who set it and why."""
     key = name(var.name)
-    said = f"  # {comment(f'{var.source}: {var.why}')}"
+    note = f"  # {comment(f'{var.source}: {var.why}')}"
     if var.how is How.UNSET:
-        return f"unset {key}{said}"
+        return f"unset {key}{note}"
     if isinstance(var.value, Secret):
         file = quoted(var.value.name)
-        return f'{key}=$(<"$HPC_SECRETS"/{file}); export {key}{said}'
+        return f'{key}=$(<"$HPC_SECRETS"/{file}); export {key}{note}'
     value = word(var.value, binding)
     if var.how is How.PREPEND:
-        return f'export {key}={value}"${{{key}:+:${key}}}"{said}'
+        return f'export {key}={value}"${{{key}:+:${key}}}"{note}'
     setting = f"export {key}={value}"
-    return f"[[ -v {key} ]] || {setting}{said}" if var.how is How.DEFAULT else setting + said
+    return f"[[ -v {key} ]] || {setting}{note}" if var.how is How.DEFAULT else setting + note
 
 
 def module(entry: Module) -> str:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from attrs import frozen
 
-from hpctrain.model.frozen import frozen
 from hpctrain.model.job import JobFiles
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.step import Need, Step
 from hpctrain.model.words import Secret
 from hpctrain.plan.encode import encode
 from hpctrain.render.graph import Node, nodes_text
-from hpctrain.render.here import here_files
+from hpctrain.render.login_step import here_files
 from hpctrain.render.run_sh import run_sh
 from hpctrain.versions import RECORD
 
@@ -35,27 +35,27 @@ class Sources:
 
 def tree(plan: Plan, binding: Binding, render: Render, sources: Sources) -> dict[str, str | bytes]:
     """All files by their path in the run directory."""
-    found: dict[str, str | bytes] = {
+    contents: dict[str, str | bytes] = {
         "run.toml": sources.run_file,
         "plan.json": plan_json(plan),
         "code/job.zip": sources.code,
         **{f"code/{name}": helper(name) for name in HELPERS},
     }
     if sources.lock:
-        found["run.lock.toml"] = sources.lock
+        contents["run.lock.toml"] = sources.lock
     nodes = []
     for planned in plan.steps:
         files, node = _step(planned, plan, binding, render)
-        found |= files
+        contents |= files
         nodes.append(node)
-    found["graph.json"] = nodes_text(plan, nodes, binding)
-    found["run.sh"] = run_sh(plan, nodes, binding)
-    return found
+    contents["graph.json"] = nodes_text(plan, nodes, binding)
+    contents["run.sh"] = run_sh(plan, nodes, binding)
+    return contents
 
 
 def plan_json(plan: Plan) -> str:
     """The plan that this run keeps for its whole life; it is never planned again."""
-    said: Mapping[str, Any] = {
+    document: Mapping[str, Any] = {
         "schema": f"hpctrain/plan/{RECORD}",
         "digest": plan.digest,
         "plugins": list(plan.plugins),
@@ -66,7 +66,7 @@ def plan_json(plan: Plan) -> str:
         "train": encode(plan.train),
         "peak_tflops": plan.cluster.hardware.peak_tflops,
     }
-    return json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def helper(name: str) -> str:

@@ -12,11 +12,17 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.plan import Binding
 from hpctrain.model.run import RunSpec
 from hpctrain.model.words import Join, Var, Word
-from hpctrain.run.here import is_here
+from hpctrain.run.this_computer import is_here
 
-_PART = re.compile(r"\{(?P<field>user|account|uid|home)\}|\$\{(?P<variable>[A-Za-z_]\w*)\}", re.ASCII)
+_PART = re.compile(r"\{(?P<field>user|account|project|uid|home)\}|\$\{(?P<variable>[A-Za-z_]\w*)\}", re.ASCII)
 
-_LATE = {"user": "USER", "account": "HPC_ACCOUNT", "uid": "UID", "home": "HOME"}
+_LATE = {
+    "user": "USER",
+    "account": "HPC_ACCOUNT",
+    "project": "HPC_PROJECT",
+    "uid": "UID",
+    "home": "HOME",
+}
 """The shell variable that stands for a field whose value is not known here."""
 
 
@@ -27,7 +33,7 @@ def bind(
     settings_roles: Mapping[str, str] | None = None,
     *,
     roles: Collection[str] | None = None,
-    here: bool | None = None,
+    on_cluster: bool | None = None,
 ) -> Binding:
     """Bind the roles of `cluster`; `settings_roles` are the user's own templates, which win.
 
@@ -35,38 +41,39 @@ def bind(
     variable that only a job has. Elsewhere what depends on the user stays a variable. With `roles`
     only those are bound: what a run does not use cannot be wrong.
     """
-    there = is_here(cluster) if here is None else here
-    own = dict(settings_roles or {})
+    is_on_cluster = is_here(cluster) if on_cluster is None else on_cluster
+    user_templates = dict(settings_roles or {})
     account = run.resources.account
-    known = _known(account, environ if there else {})
+    charged = {"account": account, "project": cluster.project_of(account)}
+    field_values = _field_values(charged, environ if is_on_cluster else {})
     problems: list[Problem] = []
     roots: dict[str, Word] = {}
-    for role, template in {**{r: s.path for r, s in cluster.storage.items()}, **own}.items():
+    for role, template in {**{r: s.path for r, s in cluster.storage.items()}, **user_templates}.items():
         if roles is not None and role not in roles:
             continue
         facts = cluster.storage.get(role)
-        late = not there or (facts is not None and facts.node_local and role not in own)
-        parts = tuple(_parts(template, known, {} if late else environ))
+        late = not is_on_cluster or (facts is not None and facts.node_local and role not in user_templates)
+        parts = tuple(_parts(template, field_values, {} if late else environ))
         roots[role] = _joined(parts)
         problems += _wrong(role, template, parts, cluster.name, late)
     raise_fatal(problems)
-    python = sys.executable if there else "python3"
+    python = sys.executable if is_on_cluster else "python3"
     return Binding(roots=roots, user=environ.get("USER", ""), account=account, python=python)
 
 
-def _known(account: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The fields whose values are known: all of them on the cluster, the account anywhere."""
-    known = {"account": account}
+def _field_values(charged: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The fields whose values are known: all of them on the cluster, account and project anywhere."""
+    values = dict(charged)
     if environ:
-        known |= {
+        values |= {
             "user": environ.get("USER") or environ.get("LOGNAME", ""),
             "home": environ.get("HOME", ""),
             "uid": str(os.getuid()),
         }
-    return {field: value for field, value in known.items() if value}
+    return {field: value for field, value in values.items() if value}
 
 
-def _parts(template: str, known: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[str | Var]:
+def _parts(template: str, field_values: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[str | Var]:
     if template == "~" or template.startswith("~/"):
         template = "{home}" + template[1:]
     end = 0
@@ -74,7 +81,7 @@ def _parts(template: str, known: Mapping[str, str], environ: Mapping[str, str]) 
         yield template[end : match.start()]
         end = match.end()
         field, variable = match["field"], match["variable"]
-        value = known.get(field) if field else environ.get(variable)
+        value = field_values.get(field) if field else environ.get(variable)
         yield value or Var(_LATE[field] if field else variable)
     yield template[end:]
 
@@ -97,7 +104,7 @@ def _wrong(
     where = f"cluster.{cluster}.{role}"
     left = () if late else tuple(part.name for part in parts if isinstance(part, Var))
     for name in left:
-        if name == "HPC_ACCOUNT":
+        if name in ("HPC_ACCOUNT", "HPC_PROJECT"):
             yield Problem(
                 code="account",
                 message=f"no account given, and {role} of {cluster} lies in {template}",

@@ -11,14 +11,15 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hpctrain.model.frozen import frozen
+from attrs import frozen
+
 from hpctrain.run import files
-from hpctrain.run.here import host_name
+from hpctrain.run.this_computer import host_name
 
 DAY = 24 * 3600.0
 
 _WORK = re.compile(r"\.hpc-.+\.(?P<host>[A-Za-z0-9-]*)\.(?P<pid>\d+)\.[0-9a-f]{8}\Z", re.ASCII)
-_OTHERS = re.compile(r"\.new-[0-9a-f]{32}\Z|\.gone-(hpc|new)-", re.ASCII)
+_LEFTOVER = re.compile(r"\.new-[0-9a-f]{32}\Z|\.gone-(hpc|new)-", re.ASCII)
 _GONE = ".gone-"
 _DEEPEST = 3
 """Folders below a role's root in which artefacts are looked for."""
@@ -90,10 +91,10 @@ def _candidates(folder: Path) -> list[Path]:
 def _left(path: Path) -> bool:
     """Whether this is a work folder of ours whose builder is gone, as far as we can know."""
     match = _WORK.match(path.name)
-    if not match and not _OTHERS.match(path.name):
+    if not match and not _LEFTOVER.match(path.name):
         return False
-    said = path.lstat()
-    if not stat.S_ISDIR(said.st_mode) or said.st_uid != os.getuid():
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return False
     if match is None:
         return True
@@ -111,8 +112,8 @@ def _orphan(path: Path, now: float) -> Orphan:
     for folder, _, names in os.walk(path):
         for entry in (folder, *(f"{folder}/{name}" for name in names)):
             with contextlib.suppress(FileNotFoundError):
-                said = os.lstat(entry)
-                newest, size = max(newest, said.st_mtime), size + said.st_blocks * 512
+                status = os.lstat(entry)
+                newest, size = max(newest, status.st_mtime), size + status.st_blocks * 512
     return Orphan(path=path, age_s=now - newest, bytes=size)
 
 

@@ -11,10 +11,12 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from attrs import frozen
+
 from hpctrain.errors import ConfigError, HpctrainError
-from hpctrain.model.frozen import frozen
 from hpctrain.run import files
 from hpctrain.run.record import Record
+from hpctrain_job import trust
 
 PLAN = "plan.json"
 """Every run directory has it: what tells one from any other folder."""
@@ -27,18 +29,22 @@ class RunDirectory:
     """One numbered run on disk."""
 
     path: Path
+    """The folder."""
 
     @property
     def name(self) -> str:
+        """What the run file calls the run."""
         return self.path.parent.name
 
     @property
     def number(self) -> int:
+        """Which of the runs of this name it is, from 1."""
         match = _NUMBERED.match(self.path.name)
         return int(match["number"]) if match else 0
 
     @property
     def digest8(self) -> str:
+        """The first eight digits of the plan's digest."""
         return self.path.name.rpartition("-")[2]
 
     @property
@@ -48,18 +54,22 @@ class RunDirectory:
 
     @property
     def plan(self) -> Path:
+        """The file with the plan's decisions."""
         return self.path / PLAN
 
     @property
     def record(self) -> Record:
+        """Every event of the run."""
         return Record(self.path / "record.jsonl")
 
     @property
     def metrics(self) -> Path:
+        """The file that the trainer writes its metrics into."""
         return self.path / "metrics.jsonl"
 
     @property
     def logs(self) -> Path:
+        """The folder of the steps' logs."""
         return self.path / "logs"
 
     def log(self, step: str, rank: int | None = None) -> Path:
@@ -72,16 +82,38 @@ class RunDirectory:
 
     def finished(self, step: str) -> bool:
         """Whether the step ended well; its script would end at once."""
-        return (self.step(step) / "finished").exists()
+        return os.path.exists(self.step(step) / "finished")  # noqa: PTH110  (False where it may not be read)
+
+    def exists(self) -> bool:
+        """Whether it is a run that can be read here."""
+        return os.path.isfile(self.plan)  # noqa: PTH113  (False where its folder may not be entered)
+
+    def need_own(self) -> None:
+        """IntegrityError unless the directory is this user's alone to write: what lies in it is executed."""
+        files.need_own(self.path)
+
+    def need_trusted(self, accepted: trust.Accepted) -> None:
+        """IntegrityError where somebody who is not accepted could put another folder in its place."""
+        files.need_trusted(self.path, accepted)
 
     @classmethod
-    def create(cls, root: Path, name: str, digest: str, contents: Mapping[str, str | bytes]) -> RunDirectory:
+    def create(
+        cls,
+        root: Path,
+        name: str,
+        digest: str,
+        contents: Mapping[str, str | bytes],
+        accepted: trust.Accepted = trust.NOBODY_ELSE,
+    ) -> RunDirectory:
         """Write a new run with the next free number of `name`; scripts (`*.sh`) may be executed.
 
         Two creators at once get different numbers; a crash leaves nothing but a hidden folder.
+        IntegrityError where somebody who is not accepted could put another folder in the run's place.
         """
         home = root / name
+        files.need_trusted(home, accepted)
         files.make_folder(home)
+        files.need_trusted(home, accepted)
         new = home / f".new-{uuid.uuid4().hex}"
         try:
             _fill(new, contents)
@@ -105,17 +137,17 @@ class RunDirectory:
         return sorted(runs, key=lambda run: run.number)
 
     @classmethod
-    def find(cls, said: str, root: Path) -> RunDirectory:
-        """The run that `said` means: a path, `name/number`, or a name for its newest run."""
-        here = cls.at(Path(said)) if said else None
-        if here:
-            return here
-        name, _, number = said.partition("/")
+    def find(cls, reference: str, root: Path) -> RunDirectory:
+        """The run that `reference` means: a path, `name/number`, or a name for its newest run."""
+        directory = cls.at(Path(reference)) if reference else None
+        if directory:
+            return directory
+        name, _, number = reference.partition("/")
         runs = cls.all(root / name) if name in _listed(root) else []
-        wanted = [run for run in runs if not number or str(run.number) == number]
-        if wanted:
-            return wanted[-1]
-        raise _unknown(said, name, runs, root)
+        matches = [run for run in runs if not number or str(run.number) == number]
+        if matches:
+            return matches[-1]
+        raise _unknown(reference, name, runs, root)
 
 
 def _fill(new: Path, contents: Mapping[str, str | bytes]) -> None:
@@ -123,7 +155,7 @@ def _fill(new: Path, contents: Mapping[str, str | bytes]) -> None:
     for name, content in contents.items():
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or not pure.parts:
-            raise ConfigError.of("path", f"{name!r} does not lie in the run directory")
+            raise ConfigError.of("path", f"{name!r} is not in the run directory")
         path = new / pure
         files.make_folder(path.parent)
         with files.naming(path):
@@ -167,13 +199,13 @@ def _newest(home: Path) -> int:
     return max((run.number for run in RunDirectory.all(home)), default=0)
 
 
-def _unknown(said: str, name: str, runs: list[RunDirectory], root: Path) -> HpctrainError:
+def _unknown(reference: str, name: str, runs: list[RunDirectory], root: Path) -> HpctrainError:
     if runs:
         newest = runs[-1].title
-        message = f"no run {said!r}; the newest of {name} is {newest}"
+        message = f"no run {reference!r}; the newest of {name} is {newest}"
         return ConfigError.of("no-run", message, hint=newest)
     near = difflib.get_close_matches(name, _listed(root), n=1)
-    return ConfigError.of("no-run", f"no run {said!r} in {root}", hint=next(iter(near), "hpctrain runs"))
+    return ConfigError.of("no-run", f"no run {reference!r} in {root}", hint=next(iter(near), "hpctrain runs"))
 
 
 def _listed(folder: Path) -> list[str]:

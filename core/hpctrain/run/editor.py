@@ -12,6 +12,7 @@ from hpctrain.errors import ConfigError, NotReachable
 from hpctrain.model.run import Asset
 from hpctrain.run import files
 from hpctrain.run.registry import state_folder
+from hpctrain_job import documents
 
 SERVICE = "https://update.code.visualstudio.com"
 """Answers with the newest release for a platform, its address and its sha256; HPCTRAIN_VSCODE is a mirror."""
@@ -26,14 +27,16 @@ def archive(arch: str, environ: Mapping[str, str], *, anew: bool = False) -> Ass
     """The archive for compute nodes of `arch`: as fixed before, else today's, which is kept from then on."""
     machine = os.uname().machine if arch == "native" else arch
     if machine not in PLATFORMS:
-        raise ConfigError.of("no-editor", f"there is no editor for {machine}", hint="--cli URL --sha256 HEX")
-    kept = state_folder(environ) / f"editor-{machine}.json"
-    if kept.is_file() and not anew:
-        return _asset(json.loads(kept.read_text(encoding="utf-8")))
-    found = _asset(_newest(PLATFORMS[machine], environ))
-    files.make_folder(kept.parent)
-    files.write(kept, json.dumps({"url": found.url, "sha256hash": found.sha256}) + "\n")
-    return found
+        raise ConfigError.of(
+            "no-editor", f"there is no editor build for {machine}", hint="--cli URL --sha256 HEX"
+        )
+    pin_file = state_folder(environ) / f"editor-{machine}.json"
+    if pin_file.is_file() and not anew:
+        return _asset(documents.read(pin_file))
+    asset = _asset(_newest(PLATFORMS[machine], environ))
+    files.make_folder(pin_file.parent)
+    files.write(pin_file, json.dumps({"url": asset.url, "sha256hash": asset.sha256}) + "\n")
+    return asset
 
 
 def _newest(platform: str, environ: Mapping[str, str]) -> Any:
@@ -46,12 +49,12 @@ def _newest(platform: str, environ: Mapping[str, str]) -> Any:
         )
     except Failed as error:
         raise NotReachable.of(
-            "editor", f"the editor's release cannot be asked for: {error}", hint="--cli URL --sha256 HEX"
+            "editor", f"cannot look up the editor's release: {error}", hint="--cli URL --sha256 HEX"
         ) from None
 
 
-def _asset(said: Any) -> Asset:
-    url, sha256 = (str(said.get(key, "")) for key in ("url", "sha256hash"))
+def _asset(release: Any) -> Asset:
+    url, sha256 = (str(release.get(key, "")) for key in ("url", "sha256hash"))
     if not (url and re.fullmatch(r"[0-9a-f]{64}", sha256)):
         raise NotReachable.of("editor", "the editor's release has no address with a sha256")
     return Asset(url=url, sha256=sha256)
@@ -64,5 +67,5 @@ def tunnel_name(run: str) -> str:
 
 def words(text: str) -> dict[str, str]:
     """What a person needs of what the program said: where to log in, with which code, then the link."""
-    found = {"login": CODE.search(text), "code": DEVICE.search(text), "link": LINK.search(text)}
-    return {name: match.group().rstrip(".") for name, match in found.items() if match}
+    matches = {"login": CODE.search(text), "code": DEVICE.search(text), "link": LINK.search(text)}
+    return {name: match.group().rstrip(".") for name, match in matches.items() if match}

@@ -11,10 +11,10 @@ from pathlib import Path
 from hpctrain.errors import NotReachable, StepFailed, StepRefused
 from hpctrain.run import files, refused
 from hpctrain.run.directory import RunDirectory
-from hpctrain.run.here import host_name
+from hpctrain.run.this_computer import host_name
 from hpctrain.run.tools import Tools, ending
 
-SHOWN = 20
+LINE_LIMIT = 20
 """Lines of the log that a failure shows."""
 
 _TAIL_BYTES = 65536
@@ -49,9 +49,9 @@ def run_step(
         record.append("step-ended", step=step, code=code, seconds=round(time.monotonic() - began, 3))
     if not code:
         return
-    lines = tuple(map(tools.scrubbed, last_lines(log, SHOWN, earlier)))
-    if code == refused.CODE and (said := refused.problems(lines)):
-        raise StepRefused(*said)
+    lines = tuple(map(tools.scrubbed, last_lines(log, LINE_LIMIT, earlier)))
+    if code == refused.CODE and (problems := refused.problems(lines)):
+        raise StepRefused(*problems)
     raise StepFailed.of(
         "step-failed",
         f"step {step} of {directory.title} {ending(code)}",
@@ -67,5 +67,5 @@ def last_lines(log: Path, count: int, begin: int = 0) -> tuple[str, ...]:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(begin, size - _TAIL_BYTES))
         text = file.read().decode("utf-8", "replace")
-    shown = (line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n"))
-    return tuple(deque((line for line in shown if line), maxlen=count))
+    lines = (line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n"))
+    return tuple(deque((line for line in lines if line), maxlen=count))

@@ -13,7 +13,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpctrain.errors import HpctrainError
+from hpctrain.errors import HpctrainError, IntegrityError
+from hpctrain_job import trust
 
 FILE = 0o600
 PROGRAM = 0o700
@@ -24,8 +25,8 @@ _HINTS = {
     errno.EDQUOT: "free some space: your quota is used up",
     errno.EROFS: "choose a folder that can be written",
     errno.EACCES: "choose a folder that you may write",
-    errno.ENOTDIR: "remove the file that stands where a folder is needed",
-    errno.EISDIR: "remove the folder that stands where a file is needed",
+    errno.ENOTDIR: "remove the file; a folder is needed there",
+    errno.EISDIR: "remove the folder; a file is needed there",
 }
 
 
@@ -35,9 +36,9 @@ def naming(path: Path, doing: str = "write") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = (error.strerror or str(error)).lower()
+        reason = (error.strerror or str(error)).lower()
         raise HpctrainError.of(
-            "file", f"cannot {doing} {path}: {said}", hint=_HINTS.get(error.errno or 0, "")
+            "file", f"cannot {doing} {path}: {reason}", hint=_HINTS.get(error.errno or 0, "")
         ) from error
 
 
@@ -47,6 +48,27 @@ def make_folder(path: Path) -> None:
         missing = [p for p in (path, *path.parents) if not p.is_dir()]
         for folder in reversed(missing):
             _make_one(folder)
+
+
+def need_trusted(path: Path, accepted: trust.Accepted) -> None:
+    """IntegrityError where another user could put something else in the place of the folder `path`."""
+    fault = trust.folder(str(path), accepted)
+    if fault is not None:
+        raise _untrusted(f"{fault.path} {fault.reason}")
+
+
+def need_own(path: Path) -> None:
+    """IntegrityError unless the folder `path` is this user's, and his alone to write."""
+    with naming(path, "read"):
+        status = path.lstat()
+    if status.st_uid != os.geteuid():
+        raise _untrusted(f"{path} belongs to {trust.owner_name(status.st_uid)}, not to you")
+    if status.st_mode & 0o022:
+        raise _untrusted(f"{path} may be written by others")
+
+
+def _untrusted(message: str) -> IntegrityError:
+    return IntegrityError.of("not-trusted", message, hint="hpctrain help not-trusted")
 
 
 def _make_one(folder: Path) -> None:

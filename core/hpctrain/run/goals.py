@@ -22,21 +22,21 @@ FOLDER = "runfile"
 """The role of the run file's own folder."""
 
 
-def modest(asked: Resources, run: RunSpec, cluster: Cluster, time: Duration) -> Resources:
+def modest(requested: Resources, run: RunSpec, cluster: Cluster, time: Duration) -> Resources:
     """What a command asks for: what was said, else one node with as few GPUs as a job here has, for
     `time` or as long as the queue gives; never what the training asks for."""
-    nodes = asked.nodes or (queues.nodes(asked, cluster) if asked.gpus else 1)
+    nodes = requested.nodes or (queues.nodes(requested, cluster) if requested.gpus else 1)
     usual = next((p.gpus for p in cluster.place if not p.here and p.gpus), 0)
     least = min(usual, cluster.hardware.gpus_per_node)
-    said = asked.gpus is None and asked.nodes is None
-    longest = queues.choose(cluster, nodes, time, asked.queue)
-    if asked.time is None and longest and longest.max_time and longest.max_time < time:
+    is_size_open = requested.gpus is None and requested.nodes is None
+    longest = queues.choose(cluster, nodes, time, requested.queue)
+    if requested.time is None and longest and longest.max_time and longest.max_time < time:
         time = longest.max_time
     return Resources(
         nodes=nodes,
-        gpus=asked.gpus or (least * nodes or None if said else None),
-        time=asked.time or time,
-        queue=asked.queue,
+        gpus=requested.gpus or (least * nodes or None if is_size_open else None),
+        time=requested.time or time,
+        queue=requested.queue,
         account=run.resources.account,
         ask=run.resources.ask,
     )
@@ -49,10 +49,10 @@ def execute(argv: Sequence[str], resources: Resources, below: str = "") -> Goal:
     # A log of its own, so that what the scheduler says is not among what the command said.
     apart = Layer(task=(Raw(f'exec >>"logs/{EXEC}.rank0.log" 2>&1'),), source="core")
 
-    def own(_: object) -> Step:
+    def step(_: object) -> Step:
         return Step(name=EXEC, commands=(command,), needs=TARGET, inside=True, layer=apart)
 
-    return Goal(name=EXEC, own=own, resources=resources)
+    return Goal(name=EXEC, step=step, resources=resources)
 
 
 def shell(resources: Resources, title: str, below: str = "") -> Goal:
@@ -63,7 +63,7 @@ def shell(resources: Resources, title: str, below: str = "") -> Goal:
     keep = Raw(f'export -p >"steps/{SHELL}/job.env"')
     hold = Cmd.of("bash", f"steps/{SHELL}/hold.sh", Loc(FOLDER, below))
 
-    def own(_: object) -> Step:
+    def step(_: object) -> Step:
         return Step(
             name=SHELL,
             commands=(hold,),
@@ -73,14 +73,14 @@ def shell(resources: Resources, title: str, below: str = "") -> Goal:
             layer=Layer(job=(keep,), source="core"),
         )
 
-    return Goal(name=SHELL, own=own, resources=resources)
+    return Goal(name=SHELL, step=step, resources=resources)
 
 
 def tunnel(resources: Resources, archive: Asset, title: str, below: str = "") -> Goal:
     """A job that is an editor's server; the archive of its program is brought as any other asset."""
     script = File(path="tunnel.sh", body=(helper("tunnel.sh"),))
 
-    def own(assets: Assets) -> Step:
+    def step(assets: Assets) -> Step:
         words = (assets[EDITOR], editor.tunnel_name(title), Loc(FOLDER, below))
         start = Cmd.of("bash", f"steps/{TUNNEL}/tunnel.sh", *words)
         return Step(name=TUNNEL, commands=(start,), needs=TARGET, inside=True, files=(script,))
@@ -89,6 +89,6 @@ def tunnel(resources: Resources, archive: Asset, title: str, below: str = "") ->
         name=TUNNEL,
         assets=lambda name: name == EDITOR,
         brings={EDITOR: archive},
-        own=own,
+        step=step,
         resources=resources,
     )

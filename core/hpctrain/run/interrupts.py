@@ -12,7 +12,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def delayed_interrupts() -> Iterator[None]:
     """Keep what would end us back until the end of the block; its handler is called there.
 
     Only in the main thread, the one whose work a signal interrupts.
@@ -21,13 +21,13 @@ def held() -> Iterator[None]:
         yield
         return
     handlers = {n: handler for n in ENDS if callable(handler := signal.getsignal(n))}
-    kept: list[tuple[int, FrameType | None]] = []
+    arrivals: list[tuple[int, FrameType | None]] = []
     for number in handlers:
-        signal.signal(number, lambda number, frame: kept.append((number, frame)))
+        signal.signal(number, lambda number, frame: arrivals.append((number, frame)))
     try:
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    for arrived, frame in kept:
+    for arrived, frame in arrivals:
         handlers[signal.Signals(arrived)](arrived, frame)

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import PluginError
-from hpctrain.model.frozen import frozen
 from hpctrain.run import files
 
 JOB = "hpctrain_job"
@@ -66,6 +66,6 @@ def _folder(package: str) -> Path:
     if spec is None or not spec.origin or not spec.origin.endswith("__init__.py"):
         raise PluginError.of(
             "job-package",
-            f"a step takes {package} to the job, which is no installed package with an __init__.py",
+            f"a step needs {package} in the job, which is not an installed package with an __init__.py",
         )
     return Path(spec.origin).parent

@@ -12,16 +12,16 @@ class LastLine:
 
     def __init__(self, on_line: Callable[[str], None] | None) -> None:
         self._on_line = on_line
-        self._rest = b""
+        self._partial_line = b""
 
     def feed(self, data: bytes) -> None:
         """Take more bytes; of several complete lines only the last is reported. b"" is the end."""
         if self._on_line is None:
             return
-        *lines, rest = (self._rest + data).replace(b"\r", b"\n").split(b"\n")
-        self._rest = rest[-LONGEST:]
+        *lines, partial_line = (self._partial_line + data).replace(b"\r", b"\n").split(b"\n")
+        self._partial_line = partial_line[-LONGEST:]
         if not data:
-            lines, self._rest = [self._rest], b""
-        said = [line for line in lines if line.strip()]
-        if said:
-            self._on_line(said[-1][-LONGEST:].decode("utf-8", "replace").strip())
+            lines, self._partial_line = [self._partial_line], b""
+        visible_lines = [line for line in lines if line.strip()]
+        if visible_lines:
+            self._on_line(visible_lines[-1][-LONGEST:].decode("utf-8", "replace").strip())

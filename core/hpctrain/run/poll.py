@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import NotReachable, Problem
-from hpctrain.model.frozen import frozen
 from hpctrain.model.job import JobState, State
 from hpctrain.run import files
 from hpctrain.run.submit import Query
+from hpctrain_job import documents
 
 LOCK_SECONDS = 65.0
 """How long to wait for another command's question: a little longer than a scheduler is given."""
@@ -46,69 +47,74 @@ class Poll:
         A scheduler that is silent gives the last answer too, with its age; a job that no answer
         names is unknown to the caller, never done.
         """
-        wanted = Wanted(ids=frozenset(ids), tags=frozenset(tags))
-        if not (wanted.ids or wanted.tags):
+        question = Question(ids=frozenset(ids), tags=frozenset(tags))
+        if not (question.ids or question.tags):
             return Answer()
-        answer = self._young(wanted)
+        answer = self._young(question)
         if answer is not None:
             return answer
-        with _alone(self.cache):  # a hundred commands at once are one question too
-            return self._young(wanted) or self._asked(wanted)
+        with _query_lock(self.cache):  # a hundred commands at once are one question too
+            return self._young(question) or self._query_scheduler(question)
 
-    def _young(self, wanted: Wanted) -> Answer | None:
+    def _young(self, question: Question) -> Answer | None:
         """The last answer, when it is younger than the floor and covers what is wanted."""
-        asked, last = self._last()
-        return last if wanted.within(asked) and last.age_s < self.floor_s else None
+        last_question, last = self._last()
+        return last if question.within(last_question) and last.age_s < self.floor_s else None
 
-    def _asked(self, wanted: Wanted) -> Answer:
-        asked, last = self._last()
-        both = wanted.with_live(last.jobs)  # so that two runs that share a cache do not ask in turns
+    def _query_scheduler(self, question: Question) -> Answer:
+        last_question, last = self._last()
+        combined = question.with_live(last.jobs)  # so that two runs that share a cache do not ask in turns
         try:
-            jobs = tuple(self.query(tuple(sorted(both.ids)), tuple(sorted(both.tags))))
+            jobs = tuple(self.query(tuple(sorted(combined.ids)), tuple(sorted(combined.tags))))
         except NotReachable as error:
-            return attrs.evolve(last if wanted.within(asked) else Answer(), silent=error.problems)
-        self._keep(both, jobs)
+            return attrs.evolve(last if question.within(last_question) else Answer(), silent=error.problems)
+        self._keep(combined, jobs)
         return Answer(jobs=jobs)
 
-    def _last(self) -> tuple[Wanted, Answer]:
+    def _last(self) -> tuple[Question, Answer]:
         """What was asked last and what the answer was; nothing when there is no such file."""
         try:
-            kept = json.loads(self.cache.read_text())
-            asked = Wanted(ids=frozenset(kept["ids"]), tags=frozenset(kept["tags"]))
-            age = self.clock() - float(kept["at"])
-            jobs = tuple(_job(fields) for fields in kept["jobs"])
+            document = documents.read(self.cache)
+            last_question = Question(ids=frozenset(document["ids"]), tags=frozenset(document["tags"]))
+            age = self.clock() - float(document["at"])
+            jobs = tuple(_job(fields) for fields in document["jobs"])
         except (OSError, ValueError, KeyError, TypeError):
-            return Wanted(), Answer()  # a cache that cannot be read is no cache
-        return (asked, Answer(jobs=jobs, age_s=age)) if age >= 0 else (Wanted(), Answer())
+            return Question(), Answer()  # a cache that cannot be read is no cache
+        return (last_question, Answer(jobs=jobs, age_s=age)) if age >= 0 else (Question(), Answer())
 
-    def _keep(self, asked: Wanted, jobs: tuple[JobState, ...]) -> None:
+    def _keep(self, question: Question, jobs: tuple[JobState, ...]) -> None:
         rows = [{**attrs.asdict(job), "state": job.state.value} for job in jobs]
-        said = {"at": self.clock(), "ids": sorted(asked.ids), "tags": sorted(asked.tags), "jobs": rows}
+        document = {
+            "at": self.clock(),
+            "ids": sorted(question.ids),
+            "tags": sorted(question.tags),
+            "jobs": rows,
+        }
         files.make_folder(self.cache.parent)
-        files.write(self.cache, json.dumps(said))
+        files.write(self.cache, json.dumps(document))
 
 
 @frozen(kw_only=True)
-class Wanted:
+class Question:
     """The jobs of a question."""
 
     ids: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
 
-    def within(self, other: Wanted) -> bool:
+    def within(self, larger: Question) -> bool:
         """Whether `other` asks for all of these."""
-        return self.ids <= other.ids and self.tags <= other.tags
+        return self.ids <= larger.ids and self.tags <= larger.tags
 
-    def with_live(self, jobs: Iterable[JobState]) -> Wanted:
+    def with_live(self, jobs: Iterable[JobState]) -> Question:
         """These and the jobs of an earlier answer that were not over."""
         live = [job for job in jobs if not job.state.over]
-        return Wanted(
+        return Question(
             ids=self.ids | {job.id for job in live}, tags=self.tags | {job.tag for job in live if job.tag}
         )
 
 
 @contextlib.contextmanager
-def _alone(cache: Path) -> Iterator[None]:
+def _query_lock(cache: Path) -> Iterator[None]:
     """One question at a time; who cannot have the lock in time, or on a disk without locks, asks anyway."""
     files.make_folder(cache.parent)
     with cache.with_suffix(".lock").open("a") as file:
@@ -125,6 +131,6 @@ def _alone(cache: Path) -> Iterator[None]:
 
 
 def _job(fields: dict[str, Any]) -> JobState:
-    own = {**fields, "state": State(fields["state"]), "nodes": tuple(fields["nodes"])}
-    own["asked"] = tuple(fields.get("asked", ()))
-    return JobState(**own)
+    values = {**fields, "state": State(fields["state"]), "nodes": tuple(fields["nodes"])}
+    values["queue_options"] = tuple(fields.get("queue_options", ()))
+    return JobState(**values)

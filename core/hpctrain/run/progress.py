@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hpctrain.model.train import Pattern
 from hpctrain.run.directory import RunDirectory
+from hpctrain_job import documents
 
 TRAIN = "train"
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -33,8 +33,8 @@ def basis(run: RunDirectory) -> tuple[float, float]:
 
 
 def _plan(run: RunDirectory) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(run.plan.read_text(encoding="utf-8"))
-    return found
+    document: Mapping[str, Any] = documents.read(run.plan)
+    return document
 
 
 def from_log(text: str, patterns: Iterable[Pattern]) -> Iterator[dict[str, Any]]:
@@ -43,24 +43,24 @@ def from_log(text: str, patterns: Iterable[Pattern]) -> Iterator[dict[str, Any]]
     for pattern in patterns:
         for match in re.finditer(pattern.regex, plain):
             row = {
-                name: found * pattern.scale.get(name, 1.0)
-                for name, said in match.groupdict().items()
-                if (found := number(said)) is not None
+                name: value * pattern.scale.get(name, 1.0)
+                for name, raw in match.groupdict().items()
+                if (value := number(raw)) is not None
             }
             if "step" in row:
                 yield {**row, "step": int(row["step"])}
 
 
-def number(said: str | None) -> float | None:
+def number(text: str | None) -> float | None:
     """A number as logs print it: `53.3K` is 53300; None for what is none, and for NaN."""
-    match = _NUMBER.match(said.rstrip(",;")) if said else None
+    match = _NUMBER.match(text.rstrip(",;")) if text else None
     if match is None:
         return None
     try:
-        found = float(match["digits"]) * _SIZES[match["size"].upper()]
+        value = float(match["digits"]) * _SIZES[match["size"].upper()]
     except ValueError:
         return None
-    return found if found == found and abs(found) != float("inf") else None
+    return value if value == value and abs(value) != float("inf") else None
 
 
 def _log(run: RunDirectory) -> str:

@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from attrs import frozen
+
 from hpctrain import versions
 from hpctrain.errors import ConfigError
-from hpctrain.model.frozen import frozen
 from hpctrain.run import files
 from hpctrain.run.clock import now
 
 Entry = dict[str, Any]
 
-OWN = ("v", "time", "event")
+RESERVED_FIELDS = ("v", "time", "event")
 """The fields that every event has."""
 
 
@@ -28,7 +29,7 @@ class Record:
 
     def append(self, event_name: str, **fields: Any) -> None:
         """Write one event through to the disk; a number that is not finite becomes null."""
-        taken = [name for name in OWN if name in fields]
+        taken = [name for name in RESERVED_FIELDS if name in fields]
         if taken:
             raise TypeError(f"an event cannot have a field named {taken[0]!r}: the record sets it")
         entry = {"v": versions.RECORD, "time": now(), "event": event_name, **_finite(fields)}

@@ -19,24 +19,24 @@ CODE = 78
 """The exit code of such a step, in jobs and here (EX_CONFIG)."""
 
 _FIRST = re.compile(r"error(?:\[[a-z-]+\])?: (?P<message>.+)")
-_MORE = re.compile(r"  (?P<word>where|note|hint): (?P<text>.+)")
+_DETAIL = re.compile(r"  (?P<word>where|note|hint): (?P<text>.+)")
 
 
 def problems(lines: Iterable[str]) -> tuple[Problem, ...]:
     """Each error of a log's lines."""
-    found: list[tuple[str, dict[str, list[str]]]] = []
+    errors: list[tuple[str, dict[str, list[str]]]] = []
     for line in lines:
         if first := _FIRST.match(line):
-            found.append((first["message"], {"where": [], "note": [], "hint": []}))
-        elif found and (more := _MORE.match(line)):
-            found[-1][1][more["word"]].append(more["text"])
+            errors.append((first["message"], {"where": [], "note": [], "hint": []}))
+        elif errors and (detail := _DETAIL.match(line)):
+            errors[-1][1][detail["word"]].append(detail["text"])
     return tuple(
         Problem(
             code="step-refused",
             message=message,
-            where="".join(said["where"][-1:]),
-            hint="\n".join(said["hint"]),
-            notes=tuple(said["note"]),
+            where="".join(details["where"][-1:]),
+            hint="\n".join(details["hint"]),
+            notes=tuple(details["note"]),
         )
-        for message, said in found
+        for message, details in errors
     )

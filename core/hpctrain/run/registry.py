@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hpctrain.model.frozen import frozen
+from attrs import frozen
+
 from hpctrain.run import files
 from hpctrain.run.clock import now
 from hpctrain.run.directory import RunDirectory
@@ -55,21 +56,21 @@ class Registry:
 
     def entries(self) -> list[Entry]:
         """Every known run in the order in which it was noted, each path once."""
-        known: dict[str, Entry] = {}
+        entries_by_path: dict[str, Entry] = {}
         for line in read_lines(self.path):
             path = line.get("path")
             if isinstance(path, str) and path.startswith("/"):
                 time, cluster = str(line.get("time", "")), str(line.get("cluster", ""))
-                known[path] = Entry(path=Path(path), cluster=cluster, time=time)
-        return list(known.values())
+                entries_by_path[path] = Entry(path=Path(path), cluster=cluster, time=time)
+        return list(entries_by_path.values())
 
     def scan(self, roots: Iterable[Path]) -> int:
         """Add the runs below `roots` that are not in the list yet; return how many there were."""
-        known = {entry.path for entry in self.entries()}
-        found = [run for root in roots for run in runs_below(root) if run.path not in known]
-        for run in found:
+        known_paths = {entry.path for entry in self.entries()}
+        new_runs = [run for root in roots for run in runs_below(root) if run.path not in known_paths]
+        for run in new_runs:
             self.add(run)
-        return len(found)
+        return len(new_runs)
 
 
 def runs_below(root: Path) -> list[RunDirectory]:
@@ -77,4 +78,4 @@ def runs_below(root: Path) -> list[RunDirectory]:
     with files.naming(root, "read"):
         homes = sorted(path for path in root.glob("[!.]*") if path.is_dir())
     runs = (run for home in homes for run in RunDirectory.all(home))
-    return [run for run in runs if run.plan.is_file()]
+    return [run for run in runs if run.exists()]

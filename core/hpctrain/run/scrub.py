@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hpctrain.runfile.tokens import SHAPES
+from hpctrain.runfile.judging.tokens import SHAPES
 
 HIDDEN = "***"
 

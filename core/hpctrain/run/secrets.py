@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import ConfigError
-from hpctrain.model.frozen import frozen
 from hpctrain.run import files
 from hpctrain.run.directory import RunDirectory
+from hpctrain_job import trust
 
 
 @frozen
@@ -50,8 +51,8 @@ def find(
     for variable in _VARIABLES.get(name, ()):
         if environ.get(variable, "").strip():
             return _token(name, environ[variable], f"${variable}")
-    found = _kept(name, environ)
-    return next(found, None)
+    tokens = _from_tools(name, environ)
+    return next(tokens, None)
 
 
 def require(
@@ -66,7 +67,7 @@ def require(
             f"no token found for {', '.join(missing)}",
             where="secrets",
             hint=f'[secrets] {missing[0]} = {{ file = "~/.config/{missing[0]}-token" }}',
-            notes=("the table stands in your settings, never in the run file",),
+            notes=("the table belongs in your settings, never in the run file",),
         )
     return tuple(token for token in tokens.values() if token is not None)
 
@@ -90,11 +91,22 @@ def place(tokens: Iterable[Token], state: Path, run: RunDirectory, step: str) ->
     return home
 
 
-def remove(state: Path, run: RunDirectory) -> None:
-    """Delete every token of a run; it is no error when its jobs have done so already."""
+def placed(state: Path, run: RunDirectory) -> tuple[str, ...]:
+    """The steps of a run whose tokens are on the disk."""
     home = folder(state, run)
-    with files.naming(home, "remove"), contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(home)
+    with files.naming(home, "read"), contextlib.suppress(FileNotFoundError):
+        return tuple(sorted(path.name for path in home.iterdir()))
+    return ()
+
+
+def remove(state: Path, run: RunDirectory, step: str) -> None:
+    """Delete the tokens of a step; it is no error when its job has done so already."""
+    home = folder(state, run)
+    with files.naming(home / step, "remove"):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(home / step)
+        with contextlib.suppress(OSError):  # other steps of the run still have theirs
+            home.rmdir()
 
 
 def _from_settings(name: str, source: Any, environ: Mapping[str, str]) -> Token:
@@ -109,16 +121,28 @@ def _from_settings(name: str, source: Any, environ: Mapping[str, str]) -> Token:
     if "env" in source:
         return _token(name, environ.get(str(source["env"]), ""), f"${source['env']}")
     path = _home_path(str(source["file"]), environ)
+    return _token(name, _text_of(path), str(path))
+
+
+def _text_of(path: Path) -> str:
+    """The text of a token file; ConfigError where another user may have written it, or can read it."""
     with files.naming(path, "read"):
-        return _token(name, path.read_text("utf-8", "replace"), str(path))
+        fault = trust.file_fault(str(path), trust.NOBODY_ELSE) or trust.read_fault(str(path))
+        if fault:
+            raise ConfigError.of(
+                "secret-file",
+                f"{path} {fault}",
+                where="secrets",
+                hint=f"chmod 600 {path}      (if it is yours)",
+            )
+        return path.read_text("utf-8", "replace")
 
 
-def _kept(name: str, environ: Mapping[str, str]) -> Iterator[Token]:
+def _from_tools(name: str, environ: Mapping[str, str]) -> Iterator[Token]:
     if name == "huggingface":
         for path in _hub_files(environ):
             if path.is_file():
-                with files.naming(path, "read"):
-                    yield _token(name, path.read_text("utf-8", "replace"), str(path))
+                yield _token(name, _text_of(path), str(path))
     elif name == "wandb":
         path = _home_path(environ.get("NETRC", "~/.netrc"), environ)
         value = _netrc_password(path)
@@ -139,6 +163,7 @@ def _hub_files(environ: Mapping[str, str]) -> Iterator[Path]:
 def _netrc_password(path: Path) -> str:
     if not path.is_file():
         return ""
+    _text_of(path)
     try:
         entry = netrc.netrc(path).authenticators(_WANDB_HOST)
     except (netrc.NetrcParseError, OSError, UnicodeDecodeError):
@@ -150,8 +175,8 @@ def _netrc_password(path: Path) -> str:
 def _token(name: str, raw: str, place: str) -> Token:
     value = raw.strip()
     if not value or not value.isprintable() or " " in value:
-        what = "is empty" if not value else "is not one word of printable characters"
-        raise ConfigError.of("secret", f"the token for {name} in {place} {what}", where="secrets")
+        complaint = "is empty" if not value else "is not one word of printable characters"
+        raise ConfigError.of("secret", f"the token for {name} in {place} {complaint}", where="secrets")
     return Token(name, value, place)
 
 

@@ -4,19 +4,22 @@ question to the scheduler for all that is left, else `unknown`. What is missing 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import attrs
+from attrs import frozen
 
-from hpctrain.model.frozen import frozen
 from hpctrain.model.job import JobState, State
 from hpctrain.render.graph import Node
 from hpctrain.run.poll import Answer, Poll
 from hpctrain.run.record import Entry, Record
 from hpctrain.run.submit import Submission, submission
+from hpctrain_job import documents
+
+IN_PROGRESS = (State.BUILDING, State.QUEUED, State.RUNNING)
+"""States of a step that somebody or something works on now."""
 
 SAVED = 75
 """The exit code of a job that saved and stopped when its time was nearly over."""
@@ -24,16 +27,24 @@ SAVED = 75
 
 @frozen(kw_only=True)
 class StepState:
-    """One step as people see it; `said` names the source: exit, scheduler, record or nobody."""
+    """One step as people see it."""
 
     step: str
+    """The step's name."""
     state: State
+    """In one word."""
     job: str = ""
+    """The id of its last job; empty for a step that runs without one."""
     reason: str = ""
+    """Why it waits, or how it ended."""
     exit_code: int | None = None
+    """How its program ended, once it has."""
     attempt: int = 0
-    said: str = "record"
+    """How often the scheduler had started the job before."""
+    source: str = "record"
+    """Who says so: exit (the job itself), scheduler, record or nobody."""
     scheduler: JobState | None = None
+    """What the scheduler knows of the job, where it was asked."""
     ending: bool = False
     """Cancelled, and not over yet."""
     origin: str = ""
@@ -42,12 +53,21 @@ class StepState:
 
 @frozen(kw_only=True)
 class RunState:
-    """A run with its steps; `answer` is what the scheduler said, with its age."""
+    """A run with its steps."""
 
     directory: Path
+    """The run's directory."""
     state: State
+    """The most urgent of its steps' states; DONE when all of them are."""
     steps: tuple[StepState, ...]
+    """Each step, in the order of the plan."""
     answer: Answer
+    """What the scheduler said, `age_s` seconds ago; `silent` are the reasons why it said nothing new."""
+
+    @property
+    def is_in_progress(self) -> bool:
+        """Whether somebody or something works on one of its steps now."""
+        return any(step.state in IN_PROGRESS for step in self.steps)
 
 
 @frozen(kw_only=True)
@@ -74,38 +94,38 @@ class Run:
 
 def states(runs: Sequence[Run], poll: Poll) -> list[RunState]:
     """The state of every run, with one question to the scheduler for all of them."""
-    known = [(run, entries, _first(run, entries)) for run in runs for entries in [run.entries]]
+    rows = [(run, entries, _first(run, entries)) for run in runs for entries in [run.entries]]
     open_ = [
         job
-        for run, entries, steps in known
+        for run, entries, steps in rows
         for step in steps
-        if step.said == "nobody" and (job := submission(entries, step.step))
+        if step.source == "nobody" and (job := submission(entries, step.step))
     ]
     answer = poll.ask([j.job for j in open_ if j.job], [j.tag for j in open_])
-    return [_run(run, entries, steps, answer) for run, entries, steps in known]
+    return [_run(run, entries, steps, answer) for run, entries, steps in rows]
 
 
 def run_state(steps: Iterable[StepState]) -> State:
     """One word for the run: the most urgent of its steps' states."""
-    found = [step.state for step in steps]
+    step_states = [step.state for step in steps]
     for state in (
         State.FAILED, State.CANCELLED, State.RUNNING, State.BUILDING,
         State.QUEUED, State.UNKNOWN, State.WAITING,
     ):  # fmt: skip
-        if state in found:
+        if state in step_states:
             return state
-    return State.DONE if found and all(s is State.DONE for s in found) else State.PLANNED
+    return State.DONE if step_states and all(s is State.DONE for s in step_states) else State.PLANNED
 
 
 def exit_record(directory: Path, step: str) -> Ended | None:
     """What the last attempt of a step's job wrote when it ended; None when there is no such word."""
     try:
-        found = json.loads((directory / "steps" / step / "exit").read_bytes())
+        fields = documents.read(directory / "steps" / step / "exit")
         return Ended(
-            job=str(found["job"]),
-            code=int(found["code"]),
-            attempt=int(found.get("attempt", 0)),
-            signal=str(found.get("signal", "")),
+            job=str(fields["job"]),
+            code=int(fields["code"]),
+            attempt=int(fields.get("attempt", 0)),
+            signal=str(fields.get("signal", "")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -119,26 +139,26 @@ def _first(run: Run, entries: list[Entry]) -> list[StepState]:
 def _without_scheduler(directory: Path, node: Node, entries: list[Entry]) -> StepState:
     last = submission(entries, node.name)
     if last is None:
-        return _here(node, entries)
+        return _local_state(node, entries)
     if last.refused:
         return StepState(step=node.name, state=State.FAILED, reason="the scheduler refused it")
     ended = exit_record(directory, node.name)
     if ended is not None and ended.job == last.job and ended.code == 0:
         return _by_exit(node.name, ended, last)
     # an attempt that ended badly may be queued again under the same id: only the scheduler knows
-    return StepState(step=node.name, state=State.UNKNOWN, job=last.job, said="nobody")
+    return StepState(step=node.name, state=State.UNKNOWN, job=last.job, source="nobody")
 
 
-_HERE = ("step-started", "step-ended", "step-exists")
+_LOCAL_EVENTS = ("step-started", "step-ended", "step-exists")
 
 
-def _here(node: Node, entries: list[Entry]) -> StepState:
+def _local_state(node: Node, entries: list[Entry]) -> StepState:
     """A step that no scheduler has, from the record alone."""
     name = node.name
-    own = [e for e in entries if e.get("step") == name and e.get("event") in _HERE]
-    if not own:
+    step_entries = [e for e in entries if e.get("step") == name and e.get("event") in _LOCAL_EVENTS]
+    if not step_entries:
         return StepState(step=name, state=State.WAITING if node.waits else State.PLANNED)
-    last = own[-1]
+    last = step_entries[-1]
     if last["event"] == "step-exists":
         return StepState(step=name, state=State.DONE, reason="it existed")
     if last["event"] == "step-started":
@@ -166,7 +186,7 @@ def _alive(started: Entry) -> bool:
 def _run(run: Run, entries: list[Entry], steps: list[StepState], answer: Answer) -> RunState:
     final = tuple(
         _with_scheduler(run.directory, step, submission(entries, step.step), answer)
-        if step.said == "nobody"
+        if step.source == "nobody"
         else step
         for step in steps
     )
@@ -177,42 +197,44 @@ def _run(run: Run, entries: list[Entry], steps: list[StepState], answer: Answer)
 
 def _with_scheduler(directory: Path, step: StepState, last: Submission | None, answer: Answer) -> StepState:
     assert last is not None
-    jobs = [job for job in answer.jobs if _same(job, last)]
+    jobs = [job for job in answer.jobs if _is_job_of(job, last)]
     live = next((job for job in jobs if not job.state.over), None)
     if live is not None:
-        shown = _by_scheduler(step.step, live)
-        return attrs.evolve(shown, ending=True, reason="cancelled, it is ending") if last.cancelled else shown
+        result = _by_scheduler(step.step, live)
+        return (
+            attrs.evolve(result, ending=True, reason="cancelled, it is ending") if last.cancelled else result
+        )
     ended = exit_record(directory, step.step)
     if ended is None or ended.job not in (last.job, *(job.id for job in jobs)):
         if jobs:
             return _by_scheduler(step.step, jobs[0])
-        silent = "the scheduler does not answer" if answer.silent else "the scheduler does not know its job"
+        silent = "the scheduler does not answer" if answer.silent else "its job is unknown to the scheduler"
         return attrs.evolve(step, reason=silent)
-    shown = _by_exit(step.step, ended, last)
+    result = _by_exit(step.step, ended, last)
     if not jobs:
-        return _while_silent(shown) if answer.silent else shown
-    state = State.CANCELLED if jobs[0].state is State.CANCELLED else shown.state
-    reason = ", ".join(filter(None, (jobs[0].reason, shown.reason)))
-    return attrs.evolve(shown, state=state, reason=reason, scheduler=jobs[0])
+        return _while_silent(result) if answer.silent else result
+    state = State.CANCELLED if jobs[0].state is State.CANCELLED else result.state
+    reason = ", ".join(filter(None, (jobs[0].reason, result.reason)))
+    return attrs.evolve(result, state=state, reason=reason, scheduler=jobs[0])
 
 
-def _while_silent(shown: StepState) -> StepState:
+def _while_silent(step: StepState) -> StepState:
     """An attempt that failed may be queued again by now, and who called it failed would start another."""
-    if shown.state is not State.FAILED:
-        return shown
-    reason = f"{shown.reason}; the scheduler does not answer, it may run again"
-    return attrs.evolve(shown, state=State.UNKNOWN, reason=reason)
+    if step.state is not State.FAILED:
+        return step
+    reason = f"{step.reason}; the scheduler does not answer, it may run again"
+    return attrs.evolve(step, state=State.UNKNOWN, reason=reason)
 
 
-def _same(job: JobState, last: Submission) -> bool:
+def _is_job_of(job: JobState, last: Submission) -> bool:
     """A tag decides; an id alone may be another's after the controller lost its memory."""
     return job.tag == last.tag if job.tag else bool(last.job) and job.id == last.job
 
 
-def _by_scheduler(step: str, found: JobState) -> StepState:
+def _by_scheduler(step: str, job: JobState) -> StepState:
     return StepState(
-        step=step, state=found.state, job=found.id, reason=found.reason, exit_code=found.exit_code,
-        said="scheduler", scheduler=found,
+        step=step, state=job.state, job=job.id, reason=job.reason, exit_code=job.exit_code,
+        source="scheduler", scheduler=job,
     )  # fmt: skip
 
 
@@ -225,5 +247,5 @@ def _by_exit(step: str, ended: Ended, last: Submission) -> StepState:
         reason = f"exit code {ended.code}" + (f" after {ended.signal}" if ended.signal else "")
     return StepState(
         step=step, state=state, job=ended.job, reason=reason, exit_code=ended.code,
-        attempt=ended.attempt, said="exit",
+        attempt=ended.attempt, source="exit",
     )  # fmt: skip

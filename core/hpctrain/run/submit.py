@@ -11,18 +11,21 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import HpctrainError, NotReachable, Problem, SubmitError
-from hpctrain.model.frozen import frozen
 from hpctrain.model.job import Job, JobState
 from hpctrain.model.plan import Binding
 from hpctrain.model.step import After
 from hpctrain.model.words import Cmd, Join, Var, Word, words_in
 from hpctrain.render import shell
+from hpctrain.run import files
 from hpctrain.run.record import Entry, Record
 
+_WITNESS = ".tag."
 UNCLEAR = "submit-unclear"
 """The code of a SubmitError that says: the job may exist. Every other SubmitError is a refusal."""
 
@@ -64,6 +67,7 @@ def submit_step(
     """
     tag = uuid.uuid4().hex
     record.append("intent", step=order.step, tag=tag)
+    _witness(order, tag)
     return _handed_over(job_of(order, tag), tag, record, submit, query, patience or Patience())
 
 
@@ -74,17 +78,19 @@ def resume_submission(
 
     None when the step was never submitted or the scheduler refused it.
     """
+    if lost := _lost(order, record):
+        record.append("intent", step=order.step, tag=lost)
     last = submission(record.read(), order.step)
     if last is None or last.refused:
         return None
     if last.job:
         return last.job
     patience = patience or Patience()
-    found = _looked_up(order.step, last.tag, query, patience)
-    if found is None:
+    job_id = _looked_up(order.step, last.tag, query, patience)
+    if job_id is None:
         return _handed_over(job_of(order, last.tag), last.tag, record, submit, query, patience)
-    record.append("submitted", step=order.step, tag=last.tag, job=found, adopted=True)
-    return found
+    record.append("submitted", step=order.step, tag=last.tag, job=job_id, adopted=True)
+    return job_id
 
 
 @frozen(kw_only=True)
@@ -99,22 +105,38 @@ class Submission:
 
 def submission(entries: Iterable[Entry], step: str) -> Submission | None:
     """The last submission of `step`, or None."""
-    found: Submission | None = None
+    latest: Submission | None = None
     for entry in entries:
         if entry.get("step") != step:
             continue
         event, tag = entry.get("event"), str(entry.get("tag", ""))
         if event == "intent":
-            found = Submission(tag=tag)
-        elif found is None or (tag and tag != found.tag):
+            latest = Submission(tag=tag)
+        elif latest is None or (tag and tag != latest.tag):
             continue
         elif event == "submitted":
-            found = attrs.evolve(found, job=str(entry.get("job", "")))
+            latest = attrs.evolve(latest, job=str(entry.get("job", "")))
         elif event == "refused":
-            found = attrs.evolve(found, refused=True)
+            latest = attrs.evolve(latest, refused=True)
         elif event == "cancelled":
-            found = attrs.evolve(found, cancelled=True)
-    return found
+            latest = attrs.evolve(latest, cancelled=True)
+    return latest
+
+
+def _witness(order: Order, tag: str) -> None:
+    """A second trace of a tag, for a record that is lost or cut off: by a full disk, or a crash."""
+    folder = Path(order.directory, "steps", order.step)
+    files.make_folder(folder)
+    (folder / f"{_WITNESS}{tag}").touch(mode=0o600)
+
+
+def _lost(order: Order, record: Record) -> str:
+    """The tag of the newest submission that the record does not have: its job may be in the queue."""
+    folder = Path(order.directory, "steps", order.step)
+    witnesses = sorted(folder.glob(f"{_WITNESS}*"), key=lambda path: path.stat().st_mtime_ns)
+    tag = witnesses[-1].name.removeprefix(_WITNESS) if witnesses else ""
+    recorded = {entry.get("tag") for entry in record.read()}
+    return tag if tag not in recorded else ""
 
 
 def job_of(order: Order, tag: str) -> Job:
@@ -150,16 +172,16 @@ def filled(word: Word, values: Mapping[str, str], binding: Binding) -> str:
 def _handed_over(job: Job, tag: str, record: Record, submit: Submit, query: Query, patience: Patience) -> str:
     for _ in range(2):
         try:
-            found: str | None = submit(job, tag)
+            job_id: str | None = submit(job, tag)
         except SubmitError as error:
             if not _is_unclear(error):
                 record.append("refused", step=job.step, tag=tag, why=str(error))
                 raise
-            found = _looked_up(job.step, tag, query, patience, error.problems)
-        if found:
-            record.append("submitted", step=job.step, tag=tag, job=found)
-            return found
-    raise _unknown(job.step, tag, ("the scheduler was asked twice and never gave an id",))
+            job_id = _looked_up(job.step, tag, query, patience, error.problems)
+        if job_id:
+            record.append("submitted", step=job.step, tag=tag, job=job_id)
+            return job_id
+    raise _unknown(job.step, tag, ("the scheduler was asked twice and returned no id",))
 
 
 def _looked_up(
@@ -169,15 +191,15 @@ def _looked_up(
     empty, waited = 0, 0.0
     while True:
         try:
-            found = next((job.id for job in query((), (tag,)) if job.tag == tag), None)
+            job_id = next((job.id for job in query((), (tag,)) if job.tag == tag), None)
         except NotReachable as error:
             if waited >= patience.silent:
-                said = [note for p in (*problems, *error.problems) for note in (p.message, *p.notes)]
-                raise _unknown(step, tag, said) from error
+                notes = [note for p in (*problems, *error.problems) for note in (p.message, *p.notes)]
+                raise _unknown(step, tag, notes) from error
         else:
             empty += 1
-            if found or empty == 2:
-                return found
+            if job_id or empty == 2:
+                return job_id
         patience.sleep(patience.between)
         waited += patience.between
 
@@ -190,7 +212,7 @@ def _unknown(step: str, tag: str, notes: Iterable[str]) -> SubmitError:
     return SubmitError(
         Problem(
             code="submit-unknown",
-            message=f"nobody knows yet whether the job of step {step} exists",
+            message=f"it is not known yet whether the job of step {step} exists",
             where=step,
             notes=(*dict.fromkeys(notes), f"its tag: {tag}"),
             hint="hpctrain continue      (looks for the tag and submits only what is not there)",

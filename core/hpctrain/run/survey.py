@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from hpctrain.errors import Problem
 from hpctrain.model.job import JobState
-from hpctrain.model.plan import Binding, Plan, Survey
+from hpctrain.model.plan import Binding, Plan, Refusal, Survey
 from hpctrain.model.words import Loc
 from hpctrain.run.clock import now
-from hpctrain.run.here import is_here
+from hpctrain.run.this_computer import is_here
+
+if TYPE_CHECKING:
+    from hpctrain_job import trust
 
 
 def survey(
@@ -17,13 +23,27 @@ def survey(
     binding: Binding,
     *,
     jobs: tuple[JobState, ...] = (),
-    here: bool | None = None,
+    on_cluster: bool | None = None,
 ) -> Survey:
     """Look at what `plan` needs; off its cluster nothing is looked at and nothing is known."""
-    there = is_here(plan.cluster) if here is None else here
-    if not there:
-        return Survey(there=False, jobs=jobs, at=now())
-    return Survey(there=True, made=_made(plan, binding), free_gb=_free(binding), jobs=jobs, at=now())
+    is_on_cluster = is_here(plan.cluster) if on_cluster is None else on_cluster
+    if not is_on_cluster:
+        return Survey(is_on_cluster=False, jobs=jobs, at=now())
+    from hpctrain_job import trust
+
+    judgements = _judgements(plan, binding)
+    return Survey(
+        is_on_cluster=True,
+        artifact_exists={step: j.verdict is trust.Verdict.EXISTS for step, (_, j) in judgements.items()},
+        refusals={
+            step: Refusal(reason=f"{j.path} {j.reason}", owner=j.owner, role=role, is_foreign=j.is_foreign)
+            for step, (role, j) in judgements.items()
+            if j.verdict is trust.Verdict.REFUSED
+        },
+        free_gb=_free(binding),
+        jobs=jobs,
+        at=now(),
+    )
 
 
 def path_of(loc: Loc, binding: Binding) -> Path | None:
@@ -32,14 +52,43 @@ def path_of(loc: Loc, binding: Binding) -> Path | None:
     return Path(root, loc.path) if isinstance(root, str) else None
 
 
-def _made(plan: Plan, binding: Binding) -> dict[str, bool]:
-    """Step -> its link resolves, which is what "exists" means for everything we publish."""
-    made = {}
+def untrusted(plan: Plan, survey: Survey) -> Iterator[Problem]:
+    """What stands where a step would publish and is not used: nothing is queued that would end there."""
+    for step, refusal in survey.refusals.items():
+        table = f"[cluster.{plan.cluster.name}.storage.{refusal.role}]"
+        accept = f'{table} owners = ["{refusal.owner}"]      (in settings, if you trust that user\'s code)'
+        yield Problem(
+            code="not-trusted",
+            message=f"{refusal.reason}; step {step} neither uses nor replaces it",
+            where=f"storage.{refusal.role}",
+            hint=accept if refusal.is_foreign else "hpctrain help not-trusted",
+            notes=(
+                f'or your own place, in settings: [cluster.{plan.cluster.name}] {refusal.role} = "/path"',
+            ),
+        )
+
+
+def accepted_owners(plan: Plan, role: str) -> trust.Accepted:
+    """Whose artefacts of this role are used: the same in the plan, at submission and in the job."""
+    from hpctrain_job import trust
+
+    storage = plan.cluster.storage.get(role)
+    return trust.Accepted(storage.owners if storage and storage.share == "project" else ())
+
+
+def _judgements(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judgement]]:
+    """Step -> the role in which its artefact lies, and what stands there."""
+    from hpctrain_job import trust
+
+    judgements = {}
     for planned in plan.steps:
         if planned.step.makes:
+            role = planned.step.makes.role
             link = path_of(planned.step.makes.loc, binding)
-            made[planned.name] = link is not None and link.is_symlink() and link.exists()
-    return made
+            missing = trust.Judgement(trust.Verdict.MISSING)
+            judged = trust.artifact(str(link), accepted_owners(plan, role)) if link else missing
+            judgements[planned.name] = (role, judged)
+    return judgements
 
 
 def _free(binding: Binding) -> dict[str, float]:
@@ -52,8 +101,8 @@ def _free_gb(path: Path) -> float | None:
     """Free space where `path` is or will be made, in decimal gigabytes."""
     for folder in (path, *path.parents):
         try:
-            said = os.statvfs(folder)
+            usage = os.statvfs(folder)
         except OSError:
             continue
-        return said.f_bavail * said.f_frsize / 1e9
+        return usage.f_bavail * usage.f_frsize / 1e9
     return None

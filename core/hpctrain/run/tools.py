@@ -19,9 +19,9 @@ from pathlib import Path
 
 import attrs
 
-from hpctrain.errors import HpctrainError, NotReachable, Problem, StepFailed
+from hpctrain.errors import HpctrainError, NotReachable, Problem, StepFailed, TimedOut
 from hpctrain.run import files
-from hpctrain.run.interrupts import held
+from hpctrain.run.interrupts import delayed_interrupts
 from hpctrain.run.lines import LastLine
 from hpctrain.run.scrub import scrub
 
@@ -187,7 +187,7 @@ class Tools:
         began = time.monotonic()
         child: subprocess.Popen[str] | None = None
         try:
-            with held():
+            with delayed_interrupts():
                 child = _popen(argv, cwd, env, fed=fed, merged=take is not None)
             yield child
             call.code = child.returncode
@@ -213,20 +213,20 @@ class Tools:
         """`text` without the secrets that we know or recognise."""
         return scrub(text, self._secrets)
 
-    def _shown(self, argv: Sequence[str]) -> str:
+    def _command_text(self, argv: Sequence[str]) -> str:
         return self.scrubbed(shlex.join(argv))
 
     def _too_long(self, argv: Sequence[str], seconds: float) -> HpctrainError:
-        return NotReachable.of(
-            "timeout", f"{argv[0]} did not end within {seconds:g} s", notes=(self._shown(argv),)
+        return TimedOut.of(
+            "timeout", f"{argv[0]} did not end within {seconds:g} s", notes=(self._command_text(argv),)
         )
 
     def _unexpected(self, done: Done) -> Problem:
-        said = (done.err.strip() or done.out.strip()).splitlines()[-8:]
+        last_lines = (done.err.strip() or done.out.strip()).splitlines()[-8:]
         return Problem(
             code="tool-failed",
             message=f"{done.argv[0]} {ending(done.code)}",
-            notes=(self._shown(done.argv), *(self.scrubbed(line) for line in said)),
+            notes=(self._command_text(done.argv), *(self.scrubbed(line) for line in last_lines)),
         )
 
 

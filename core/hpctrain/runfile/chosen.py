@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from hpctrain.errors import Problem
+from hpctrain.model.fields import keys_of
 from hpctrain.model.run import RunSpec
 from hpctrain.runfile.faults import Fault
+from hpctrain.runfile.judging.rules import check_optional_name
 from hpctrain.runfile.keys import nearest
-from hpctrain.runfile.layers import Merged, Tier
-from hpctrain.runfile.rules import check_optional_name
-from hpctrain.runfile.strict import fields_of
+from hpctrain.runfile.layers.layers import Merged, Tier
 
 TECHNOLOGIES = ("environment", "train")
 """Tables with `use`, and with a table of options for each technology."""
 
 
 def neutral() -> Iterator[tuple[str, type]]:
-    """Each of these tables with the class of the keys that belong to no technology."""
-    fields = fields_of(RunSpec)
+    """`environment` and `train`, each with the class of the keys that belong to no technology."""
+    fields = keys_of(RunSpec)
     for kind in TECHNOLOGIES:
-        yield kind, fields[kind].kind
+        yield kind, fields[kind].kind.type
 
 
 def imply(merged: Merged) -> None:
@@ -32,7 +32,7 @@ def imply(merged: Merged) -> None:
 
 
 def technologies(merged: Merged) -> dict[str, str]:
-    """Which technology each table uses."""
+    """The technology that `use` names, by table: `environment` and `train`."""
     used = {}
     for kind in TECHNOLOGIES:
         table = merged.data.get(kind)
@@ -45,8 +45,8 @@ def technologies(merged: Merged) -> dict[str, str]:
 def makers(merged: Merged) -> list[str]:
     """The data plugins that assets name, each once."""
     tables = merged.data.get("assets")
-    found = [t.get("use") for t in tables.values() if isinstance(t, dict)] if isinstance(tables, dict) else []
-    return sorted({u for u in found if isinstance(u, str) and u and not any(check_optional_name(u))})
+    names = [t.get("use") for t in tables.values() if isinstance(t, dict)] if isinstance(tables, dict) else []
+    return sorted({u for u in names if isinstance(u, str) and u and not any(check_optional_name(u))})
 
 
 def exports(merged: Merged) -> bool:
@@ -65,17 +65,19 @@ def unused(merged: Merged, below: Collection[Tier]) -> Iterator[Problem]:
     for kind, cls in neutral():
         use = technologies(merged).get(kind, "")
         owners = {name: merged.owner((kind, name)) for name in _named(merged, kind, cls)}
-        own = {name: tier for name, tier in owners.items() if tier is not None and id(tier) not in cluster}
-        if not use or use in own:
+        user_tables = {
+            name: tier for name, tier in owners.items() if tier is not None and id(tier) not in cluster
+        }
+        if not use or use in user_tables:
             continue
         chooser = merged.owner((kind, "use"))
         by_cluster = id(chooser) in cluster
-        said = f"the cluster's own choice is {use}" if by_cluster else f'{kind}.use is "{use}"'
-        for name, tier in own.items():
+        reason = f"the cluster's own choice is {use}" if by_cluster else f'{kind}.use is "{use}"'
+        for name, tier in user_tables.items():
             if by_cluster or (tier is chooser and name not in _elsewhere(tier, kind)):
                 yield Problem(
                     code="unused-table",
-                    message=f"[{kind}.{name}] is not used: {said}",
+                    message=f"[{kind}.{name}] is not used: {reason}",
                     where=f"{kind}.{name}",
                     hint=f'[{kind}]\nuse = "{name}"',
                     span=tier.span((kind, name), key=True),
@@ -107,7 +109,7 @@ def _elsewhere(tier: Tier, kind: str) -> set[object]:
 
 def _named(merged: Merged, kind: str, cls: type) -> list[str]:
     table = merged.data.get(kind)
-    legal = fields_of(cls)
+    legal = keys_of(cls)
     if not isinstance(table, dict):
         return []
     return [key for key, value in table.items() if isinstance(value, dict) and key not in legal]

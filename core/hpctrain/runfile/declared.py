@@ -11,7 +11,7 @@ import attrs
 from hpctrain.model.run import Asset, Environment, Package, RunSpec
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as
 from hpctrain.runfile.keys import Keys
-from hpctrain.runfile.text import MAX_BYTES
+from hpctrain.runfile.reading.text import MAX_BYTES
 
 Base = Callable[[Keys], Path]
 """The folder from which a relative path at this key counts."""
@@ -27,48 +27,48 @@ class Reader:
         self.texts: dict[str, str] = {}
         self.files: dict[str, Path] = {}
 
-    def hash(self, said: str, path: Keys) -> str:
+    def hash(self, name: str, path: Keys) -> str:
         """The content's hash, "" with a fault where it cannot be read."""
         from hpctrain_job.tree import digest
 
-        file = self.base(path) / Path(said).expanduser()
+        file = self.base(path) / Path(name).expanduser()
         try:
-            found = digest(file)
+            content_hash = digest(file)
         except FileNotFoundError:
-            self._fault("no-file", f"is {shown_as(said)}, which does not exist", path)
+            self._fault("no-file", f"is {shown_as(name)}, which does not exist", path)
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            self._fault("unreadable", f"is {shown_as(said)}, which cannot be read: {reason}", path)
+            self._fault("unreadable", f"is {shown_as(name)}, which cannot be read: {reason}", path)
         else:
-            self.files[said] = file
-            return found
+            self.files[name] = file
+            return content_hash
         return ""
 
-    def input(self, said: str, path: Keys, *, text: bool = False) -> None:
+    def input(self, name: str, path: Keys, *, text: bool = False) -> None:
         """Note a file's hash and, for one that hooks read, its text."""
-        found = self.hash(said, path)
-        if not found:
+        content_hash = self.hash(name, path)
+        if not content_hash:
             return
-        self.hashes[said] = found
+        self.hashes[name] = content_hash
         if text:
-            self._text(said, path)
+            self._text(name, path)
 
-    def _text(self, said: str, path: Keys) -> None:
+    def _text(self, name: str, path: Keys) -> None:
         try:
-            raw = self.files[said].read_bytes()
+            raw = self.files[name].read_bytes()
             if len(raw) > MAX_BYTES:
-                self._fault("too-large", f"is {shown_as(said)}, over {MAX_BYTES:,} bytes", path)
+                self._fault("too-large", f"is {shown_as(name)}, over {MAX_BYTES:,} bytes", path)
             else:
-                self.texts[said] = raw.decode()
+                self.texts[name] = raw.decode()
         except UnicodeDecodeError as error:
             line = raw.count(b"\n", 0, error.start) + 1
-            says = f"is {shown_as(said)}, not UTF-8: byte 0x{raw[error.start]:02x} in line {line}"
-            self._fault("encoding", says, path)
+            message = f"is {shown_as(name)}, not UTF-8: byte 0x{raw[error.start]:02x} in line {line}"
+            self._fault("encoding", message, path)
         except IsADirectoryError:
-            self._fault("is-folder", f"is {shown_as(said)}, a folder; a file is needed", path)
+            self._fault("is-folder", f"is {shown_as(name)}, a folder; a file is needed", path)
 
-    def _fault(self, code: str, says: str, path: Keys) -> None:
-        self.faults.append(Fault(code=code, says=says, path=path))
+    def _fault(self, code: str, message: str, path: Keys) -> None:
+        self.faults.append(Fault(code=code, complaint=message, path=path))
 
 
 def declare(run: RunSpec, base: Base) -> tuple[RunSpec, dict[str, Path]]:
@@ -106,15 +106,15 @@ def _packages(reader: Reader, packages: tuple[Package, ...], key: str) -> tuple[
 
 
 def _asset(reader: Reader, name: str, asset: Asset) -> Asset:
-    for number, said in enumerate(asset.inputs):
-        reader.input(said, ("assets", name, "inputs", number))
+    for number, input_name in enumerate(asset.inputs):
+        reader.input(input_name, ("assets", name, "inputs", number))
     if not asset.path or asset.path.startswith(("/", "~")):
         return asset  # a place on the cluster, the same for whoever plans from wherever
-    found = reader.hash(asset.path, ("assets", name, "path"))
-    if asset.sha256 and found and found != asset.sha256:
-        says = f"is {asset.sha256[:12]}...; the content of {asset.path} is {found[:12]}..."
-        reader.faults.append(Fault(code="hash", says=says, path=("assets", name, "sha256")))
-    return attrs.evolve(asset, sha256=found)
+    content_hash = reader.hash(asset.path, ("assets", name, "path"))
+    if asset.sha256 and content_hash and content_hash != asset.sha256:
+        message = f"is {asset.sha256[:12]}...; the content of {asset.path} is {content_hash[:12]}..."
+        reader.faults.append(Fault(code="hash", complaint=message, path=("assets", name, "sha256")))
+    return attrs.evolve(asset, sha256=content_hash)
 
 
 def _texts(reader: Reader, run: RunSpec, environment: Environment) -> None:
@@ -126,8 +126,8 @@ def _texts(reader: Reader, run: RunSpec, environment: Environment) -> None:
         ("environment", environment.use, environment.options),
         ("train", run.train.use, run.train.options),
     ):
-        for said, path in _named_files(options):
-            reader.input(said, (table, use, *path), text=True)
+        for name, path in _named_files(options):
+            reader.input(name, (table, use, *path), text=True)
 
 
 def _named_files(options: Any) -> Iterator[tuple[str, Keys]]:
@@ -139,4 +139,4 @@ def _named_files(options: Any) -> Iterator[tuple[str, Keys]]:
         if isinstance(value, str) and value:
             yield value, (field.name,)
         elif isinstance(value, tuple):
-            yield from ((said, (field.name, number)) for number, said in enumerate(value))
+            yield from ((name, (field.name, number)) for number, name in enumerate(value))

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import ConfigError, Problem
 from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
 from hpctrain.model.run import Origin
-from hpctrain.runfile.fact_rules import FACT_CHECKS, absent, source_faults
 from hpctrain.runfile.faults import Fault
+from hpctrain.runfile.judging.fact_rules import FACT_CHECKS, absent, source_faults
+from hpctrain.runfile.judging.strict import Strict
 from hpctrain.runfile.keys import Keys, dotted
-from hpctrain.runfile.layers import Merged, Tier, in_order, merge
-from hpctrain.runfile.policy import loosened
-from hpctrain.runfile.rows import ROWS, by_name, by_number
-from hpctrain.runfile.settings import Settings
-from hpctrain.runfile.strict import Strict
-from hpctrain.runfile.text import read_toml
+from hpctrain.runfile.layers.layers import Merged, Tier, in_order, merge
+from hpctrain.runfile.layers.policy import loosened
+from hpctrain.runfile.layers.rows import ROWS, by_name, by_number
+from hpctrain.runfile.layers.settings import Settings
+from hpctrain.runfile.reading.text import read_toml
 
 SITE_FOLDER = Path("/etc/hpctrain")
 
@@ -52,11 +52,11 @@ class Facts:
         for path, tier in self.merged.owners.items():
             if path[0] in ("source", "defaults"):
                 continue
-            for name, there, value, source in _leaves(path, self.merged.data):
+            for name, place, value, source in _leaves(path, self.merged.data):
                 if name[-1] == "source":
                     continue
                 day = checked.get(source, "")
-                yield Fact(name=dotted(name), value=value, origin=tier.origin(there), checked=day)
+                yield Fact(name=dotted(name), value=value, origin=tier.origin(place), checked=day)
 
 
 def _leaves(path: Keys, data: Mapping[str, Any]) -> Iterator[tuple[Keys, Keys, Any, str]]:
@@ -64,8 +64,8 @@ def _leaves(path: Keys, data: Mapping[str, Any]) -> Iterator[tuple[Keys, Keys, A
     value: Any = data
     source = ""
     for key in path:
-        said = value.get("source") if value is not data else None
-        source = said if isinstance(said, str) else source
+        row_source = value.get("source") if value is not data else None
+        source = row_source if isinstance(row_source, str) else source
         value = value[key]
     if path[:-1] not in ROWS or not isinstance(value, list):
         yield path, path, value, source
@@ -85,28 +85,38 @@ def load_facts(
     source: Path,
     *,
     site: Path | None = None,
+    installed: Path | None = None,
     settings: Settings | None = None,
     user: Sequence[Tier] = (),
 ) -> Facts:
-    """The cluster with its layers; `user` are layers of a run whose `[policy]` may tighten it."""
+    """The cluster with its layers; `user` are layers of a run whose `[policy]` may tighten it.
+
+    `installed` is the administrators' own site file: where `site` is another one, it takes that one's place
+    in all but its policy, since a variable that anybody may set lifts no cap.
+    """
     path = source / "cluster.toml" if source.is_dir() else source
     tiers = [_file_tier("cluster.toml", path)]
     if site is not None:
         tiers.append(_file_tier("site", site))
     name = tiers[0].data.get("name")
     below = merge(tiers)
-    own = (settings or Settings()).fact_tier(name) if isinstance(name, str) else None
+    user_tier = (settings or Settings()).fact_tier(name) if isinstance(name, str) else None
     problems: list[Problem] = []
     above = []
-    if own is not None:
-        own, problems = _known_roles(own, below)
-        above.append(_with_rows(own))
+    if user_tier is not None:
+        user_tier, problems = _known_roles(user_tier, below)
+        above.append(_with_rows(user_tier))
     above += [_policy(tier) for tier in user if "policy" in tier.data]
-    merged = merge([*tiers, *above], main=tiers[0])
+    strict = tiers[:1]
+    if installed not in (None, site):
+        strict = [*strict, _policy_with_sources(_file_tier("site", installed))]
+    merged = merge([*strict, *tiers[1:], *above], main=tiers[0])
     files = tuple(dict.fromkeys(t.document.file for t in [*tiers, *above] if t.document))
-    problems += [*loosened(below, above), *_other_name(tiers)]
-    cluster, found = _structure(merged)
-    problems += found
+    if len(strict) > 1:
+        problems += loosened(merge(strict), tiers[1:])
+    problems += [*loosened(merge([*strict, *tiers[1:]]), above), *_other_name(tiers)]
+    cluster, fact_problems = _structure(merged)
+    problems += fact_problems
     if cluster is None or problems:
         raise ConfigError(*in_order(problems, files))
     runs = tuple(_defaults(tier) for tier in [*tiers, *above] if "defaults" in tier.data)
@@ -118,7 +128,15 @@ def site_file(cluster: str, environ: Mapping[str, str]) -> Path | None:
     named = environ.get("HPCTRAIN_SITE")
     if named and not Path(named).is_dir():
         return Path(named)
-    path = Path(named or SITE_FOLDER) / f"{cluster}.toml"
+    if not named:
+        return installed_site_file(cluster)
+    path = Path(named) / f"{cluster}.toml"
+    return path if path.exists() else None
+
+
+def installed_site_file(cluster: str) -> Path | None:
+    """The file that the machine's administrators installed for this cluster."""
+    path = SITE_FOLDER / f"{cluster}.toml"
     return path if path.exists() else None
 
 
@@ -131,9 +149,13 @@ def _policy(tier: Tier) -> Tier:
     return attrs.evolve(tier, data={"policy": tier.data["policy"]})
 
 
+def _policy_with_sources(tier: Tier) -> Tier:
+    return attrs.evolve(tier, data={k: tier.data[k] for k in ("source", "policy") if k in tier.data})
+
+
 def _with_rows(tier: Tier) -> Tier:
     named = by_name(tier.data)
-    moved = {path: tier.at(there) for path, there in named.moved.items()}
+    moved = {path: tier.at(place) for path, place in named.moved.items()}
     return attrs.evolve(tier, data=named.data, moved={**tier.moved, **moved})
 
 
@@ -144,8 +166,8 @@ def _defaults(tier: Tier) -> Tier:
 def _structure(merged: Merged) -> tuple[Cluster | None, list[Problem]]:
     numbered = by_number(merged.data)
     cluster, faults = Strict(FACT_CHECKS)(numbered.data, Cluster)
-    found = [*faults, *source_faults(numbered.data)]
-    return cluster, list(merged.problems([_renamed(fault, numbered.moved) for fault in found]))
+    all_faults = [*faults, *source_faults(numbered.data)]
+    return cluster, list(merged.problems([_renamed(fault, numbered.moved) for fault in all_faults]))
 
 
 def _renamed(fault: Fault, moved: Mapping[Keys, Keys]) -> Fault:
@@ -157,16 +179,22 @@ def _renamed(fault: Fault, moved: Mapping[Keys, Keys]) -> Fault:
     return fault
 
 
-def _known_roles(own: Tier, below: Merged) -> tuple[Tier, list[Problem]]:
+def _known_roles(user_tier: Tier, below: Merged) -> tuple[Tier, list[Problem]]:
     """The user's facts without the roles that this cluster lacks, and a problem for each of them."""
-    known = below.data.get("storage", {})
-    lost = [path for path in own.moved if path[0] == "storage" and path[1] not in known]
-    storage = {k: v for k, v in own.data.get("storage", {}).items() if ("storage", k, "path") not in lost}
+    roles = below.data.get("storage", {})
+    lost = [path for path in user_tier.moved if path[0] == "storage" and path[1] not in roles]
+    storage = {
+        k: v for k, v in user_tier.data.get("storage", {}).items() if ("storage", k, "path") not in lost
+    }
     problems = [
-        absent("storage role", str(path[1]), known, path[:2], at_key=True).problem(own.span(path, key=True))
+        absent("storage role", str(path[1]), roles, path[:2], at_key=True).problem(
+            user_tier.span(path, key=True)
+        )
         for path in lost
     ]
-    return attrs.evolve(own, data={**own.data, "storage": storage}) if lost else own, problems
+    return attrs.evolve(
+        user_tier, data={**user_tier.data, "storage": storage}
+    ) if lost else user_tier, problems
 
 
 def _other_name(tiers: Sequence[Tier]) -> Iterator[Problem]:

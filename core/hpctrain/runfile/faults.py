@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import Problem, Span
-from hpctrain.model.frozen import frozen
 from hpctrain.runfile.keys import Key, Keys, dotted, named, quoted
 
 
@@ -22,7 +23,7 @@ class Fault:
     """
 
     code: str
-    says: str = ""
+    complaint: str = ""
     message: str = ""
     value: str = ""
     hint: str = ""
@@ -36,14 +37,15 @@ class Fault:
     """The text of its place is not shown: it holds a secret."""
 
     def under(self, key: Key) -> Fault:
-        """The same fault seen from the table or array around it."""
+        """This fault with the key of the table, or the number in the array, that holds it in front of its
+        path."""
         return attrs.evolve(self, path=(key, *self.path))
 
     def problem(self, span: Span | None) -> Problem:
         """The fault with its place, as every command shows it."""
         if self.hide and span is not None:
-            said, equals, _ = span.file.partition("=") if not span.line else (span.file, "", "")
-            span = attrs.evolve(span, text="", file=f"{said}{equals}***" if equals else said)
+            option, equals, _ = span.file.partition("=") if not span.line else (span.file, "", "")
+            span = attrs.evolve(span, text="", file=f"{option}{equals}***" if equals else option)
         key = named(self.path)
         hint = self.hint
         if self.table and hint:
@@ -51,13 +53,17 @@ class Fault:
         assign = "" if self.path and isinstance(self.path[-1], int) else f"{key} = "
         return Problem(
             code=self.code,
-            message=self.message or f"{key} {self.says}",
+            message=self.message or f"{key} {self.complaint}",
             where=dotted(self.path),
             hint=hint or (f"{assign}{self.value}" if self.value else ""),
             notes=self.notes,
             fatal=self.fatal,
             span=span,
         )
+
+
+Check = Callable[[Any], Iterable[Fault]]
+"""A rule of one class: what its types cannot say."""
 
 
 class Mismatch(Exception):
@@ -71,16 +77,16 @@ class Mismatch(Exception):
 def wrong_type(value: object, needed: str, example: str = "") -> Mismatch:
     """`KEY is 90, a bare number; a duration is needed`."""
     kind = kind_of(value)
-    shown = shown_as(value)
-    said = f"{shown}, {kind}" if shown else kind
-    says = f"is {said}; {needed} is needed"
-    return Mismatch([Fault(code="wrong-type", says=says, value=example)])
+    display = shown_as(value)
+    subject = f"{display}, {kind}" if display else kind
+    complaint = f"is {subject}; {needed} is needed"
+    return Mismatch([Fault(code="wrong-type", complaint=complaint, value=example)])
 
 
 def wrong_value(value: object, needed: str, example: str = "") -> Mismatch:
     """`KEY is "cudda"; one of cuda, rocm, cpu is needed`."""
-    says = f"is {shown_as(value) or kind_of(value)}; {needed}"
-    return Mismatch([Fault(code="wrong-value", says=says, value=example)])
+    complaint = f"is {shown_as(value) or kind_of(value)}; {needed}"
+    return Mismatch([Fault(code="wrong-value", complaint=complaint, value=example)])
 
 
 def kind_of(value: object) -> str:
@@ -118,7 +124,7 @@ def shown_as(value: object) -> str:
 
 def missing_key(key: str) -> Fault:
     """A key that must be there."""
-    return Fault(code="missing-key", says="is missing", path=(key,), at_key=True)
+    return Fault(code="missing-key", complaint="is missing", path=(key,), at_key=True)
 
 
 def unknown_key(key: str, near: tuple[str, ...], legal: Iterable[str], *, table: bool = False) -> Fault:

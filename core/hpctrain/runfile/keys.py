@@ -18,7 +18,7 @@ def quoted(key: str) -> str:
 
 
 def dotted(path: Keys) -> str:
-    """`environment.packages[1].path`."""
+    """A path of keys as text: `environment.packages[1].path`."""
     text = ""
     for key in path:
         if isinstance(key, int):
@@ -41,5 +41,5 @@ def nearest(word: str, legal: Iterable[str], cutoff: float = 0.55) -> tuple[str,
     from difflib import get_close_matches  # only a mistake pays for this import
 
     words = sorted(legal)
-    found = get_close_matches(word, words, n=3, cutoff=cutoff)
-    return tuple(found) or tuple(w for w in words if w.lower() == word.lower())
+    matches = get_close_matches(word, words, n=3, cutoff=cutoff)
+    return tuple(matches) or tuple(w for w in words if w.lower() == word.lower())

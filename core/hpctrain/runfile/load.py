@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from attrs import frozen
 
 from hpctrain.errors import ConfigError, Problem, fatal
-from hpctrain.model.frozen import frozen
+from hpctrain.model.fields import keys_of
 from hpctrain.model.run import Origin, RunSpec, Stack
 from hpctrain.runfile.chosen import imply, neutral, technologies, unheard, unused
 from hpctrain.runfile.declared import declare
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as, unknown_key
+from hpctrain.runfile.judging.rules import RUN_CHECKS, check_overlay
+from hpctrain.runfile.judging.strict import Strict, known_as
+from hpctrain.runfile.judging.tokens import check_texts, unknown_secrets
 from hpctrain.runfile.keys import Keys, dotted, nearest
-from hpctrain.runfile.layers import Merged, Tier, in_order, merge
-from hpctrain.runfile.raw import Raw
-from hpctrain.runfile.rules import RUN_CHECKS, check_overlay
-from hpctrain.runfile.strict import Strict, fields_of, known_as
-from hpctrain.runfile.tokens import unknown_secrets
+from hpctrain.runfile.layers.layers import Merged, Tier, in_order, merge
+from hpctrain.runfile.layers.source import RunSource
 
 Options = Mapping[tuple[str, str], type]
 """("environment", "conda") -> the technology's Options class."""
@@ -43,7 +44,7 @@ class Loaded:
     """Warnings."""
 
 
-def merged_run(raw: Raw, below: Iterable[Tier] = ()) -> Merged:
+def merged_run(raw: RunSource, below: Iterable[Tier] = ()) -> Merged:
     """All layers of the run folded; `below` are the cluster's (`Facts.run_tiers`)."""
     merged = merge([*below, *raw.tiers()], main=raw.tier)
     merged.data.pop("policy", None)  # facts: load_facts reads them from the same layers
@@ -53,32 +54,37 @@ def merged_run(raw: Raw, below: Iterable[Tier] = ()) -> Merged:
 
 
 def structure_run(
-    raw: Raw,
+    raw: RunSource,
     below: Iterable[Tier] = (),
     *,
+    merged: Merged | None = None,
     options: Options | None = None,
-    known: Mapping[str, Collection[str]] | None = None,
+    known_names: Mapping[str, Collection[str]] | None = None,
     stacks: Stacks | None = None,
 ) -> Loaded:
     """The run of these layers, or ConfigError with every problem.
 
-    `options` are the classes of the technologies in use; `known` the names of technologies that are
-    installed, whose tables are legal though unused, and of clusters: one file carries all of them.
-    `stacks` are those of the trainer in use.
+    `merged` is what `merged_run` makes of them, for who has it already. `options` are the classes of the
+    technologies in use; `known_names` the names of technologies that are installed, whose tables are legal
+    though unused, and of clusters: one file carries all of them. `stacks` are those of the trainer in use.
     """
     below = tuple(below)
-    merged = merged_run(raw, below)
+    merged = merged or merged_run(raw, below)
     files = (raw.document.file,)
-    data, faults = _without_options(merged.data, known or {}, options or {})
+    data, faults = _without_options(merged.data, known_names or {}, options or {})
     strict = Strict(RUN_CHECKS)
-    run, found = strict(data, RunSpec)
-    faults += found
-    others = tuple(_elsewhere(raw, known or {}))
+    run, more_faults = strict(data, RunSpec)
+    faults += more_faults
+    in_texts = tuple(check_texts(merged.data))
+    faults += (fault for fault in in_texts if fault.fatal)
+    overlay_problems = tuple(_elsewhere(raw, known_names or {}))
     answers: dict[str, Any] = {}
     for kind, use in technologies(merged).items():
-        answers[kind], found = _options(strict, merged.data[kind].get(use, {}), kind, use, options or {})
-        faults += found
-    wrong = (*merged.problems(faults, files), *fatal(others))
+        answers[kind], more_faults = _options(
+            strict, merged.data[kind].get(use, {}), kind, use, options or {}
+        )
+        faults += more_faults
+    wrong = (*merged.problems(faults, files), *fatal(overlay_problems))
     if run is None or wrong:
         raise ConfigError(*in_order(wrong, files))
     run = attrs.evolve(
@@ -97,23 +103,25 @@ def structure_run(
     origins = {dotted(path): origin for path, origin in merged.origins().items()}
     faults = [
         *unknown_secrets(run.secrets, raw.settings.secrets),
-        *unheard(run.resources.ask, (known or {}).get("scheduler", ())),
+        *unheard(run.resources.ask, (known_names or {}).get("scheduler", ())),
+        *(fault for fault in in_texts if not fault.fatal),
     ]
-    said = (*unused(merged, below), *merged.problems(faults, files), *others)
-    return Loaded(run=run, origins=origins, files=inputs, base=raw.base, problems=said)
+    warnings = (*unused(merged, below), *merged.problems(faults, files), *overlay_problems)
+    return Loaded(run=run, origins=origins, files=inputs, base=raw.base, problems=warnings)
 
 
-def _elsewhere(raw: Raw, known: Mapping[str, Collection[str]]) -> Iterator[Problem]:
+def _elsewhere(raw: RunSource, known_names: Mapping[str, Collection[str]]) -> Iterator[Problem]:
     """What is wrong in `[on.X]` of the clusters that this run is not on, so far as no plugin is asked."""
-    strict, clusters = Strict(RUN_CHECKS), known.get("cluster", ())
+    strict, clusters = Strict(RUN_CHECKS), known_names.get("cluster", ())
     for name in raw.document.data.get("on", {}):
         if name == raw.cluster:
             continue
         merged = merged_run(raw.on_cluster(name))
-        data, faults = _without_options(merged.data, known, {})
+        data, faults = _without_options(merged.data, known_names, {})
         # A cluster that nobody knows here may bring technologies that nobody knows either.
         faults = [fault for fault in faults if fault.hint or name in clusters]
         faults += strict(data, RunSpec)[1]
+        faults += check_texts(merged.data)
         for fault in faults:
             owner = merged.owner(fault.path)
             if fault.code != "missing-key" and owner is not None and owner.name == f"on.{name}":
@@ -122,7 +130,7 @@ def _elsewhere(raw: Raw, known: Mapping[str, Collection[str]]) -> Iterator[Probl
             yield fault.problem(raw.document.span(fault.path, key=True))
 
 
-def _base(merged: Merged, raw: Raw, path: Keys) -> Path:
+def _base(merged: Merged, raw: RunSource, path: Keys) -> Path:
     """Relative paths count from the folder of the file that says them."""
     owner = merged.owner(path)
     if owner is None or owner.document is None or owner.document is raw.document:
@@ -131,7 +139,7 @@ def _base(merged: Merged, raw: Raw, path: Keys) -> Path:
 
 
 def _without_options(
-    data: Mapping[str, Any], known: Mapping[str, Collection[str]], options: Options
+    data: Mapping[str, Any], known_names: Mapping[str, Collection[str]], options: Options
 ) -> tuple[dict[str, Any], list[Fault]]:
     """The neutral keys, and a fault for each table of a technology that nobody has."""
     plain = dict(data)
@@ -140,9 +148,9 @@ def _without_options(
         table = data.get(kind)
         if not isinstance(table, dict):
             continue
-        legal = fields_of(cls)
+        legal = keys_of(cls)
         use = str(table.get("use", ""))
-        names = {*known.get(kind, ()), use}
+        names = {*known_names.get(kind, ()), use}
         plain[kind] = {key: value for key, value in table.items() if key in legal}
         for key, value in table.items():
             if key in legal:
@@ -158,16 +166,17 @@ def _without_options(
 def _misplaced(kind: str, use: str, key: str, value: Any, options: Options) -> Fault | None:
     """A key of the technology that stands one table too high."""
     cls = options.get((kind, use))
-    fields = fields_of(cls) if cls else {}
-    meant = key if key in fields else known_as(key, fields)
-    if not meant:
-        return None
-    said = shown_as(value) or "..."
+    fields = keys_of(cls) if cls else {}
+    option = key if key in fields else known_as(key, fields)
+    return _belongs(key, value, f"{kind}.{use}", option).under(kind) if option else None
+
+
+def _belongs(key: str, value: Any, table: str, option: str) -> Fault:
     return Fault(
         code="unknown-key",
-        message=f"unknown key {json.dumps(key, ensure_ascii=False)}; it belongs in [{kind}.{use}]",
-        hint=f"[{kind}.{use}]\n{meant} = {said}",
-        path=(kind, key),
+        message=f"unknown key {json.dumps(key, ensure_ascii=False)}; it belongs in [{table}]",
+        hint=f"[{table}]\n{option} = {shown_as(value) or '...'}",
+        path=(key,),
         at_key=True,
     )
 
@@ -195,4 +204,12 @@ def _options(
         )
         return None, faults
     answer, faults = strict(table, cls)
-    return answer, tuple(fault.under(use).under(kind) for fault in faults)
+    return answer, tuple(_too_low(fault, table, kind).under(use).under(kind) for fault in faults)
+
+
+def _too_low(fault: Fault, table: Mapping[str, Any], kind: str) -> Fault:
+    """Of a key that all technologies share and that stands in the table of one: where it belongs."""
+    key = str(fault.path[0]) if len(fault.path) == 1 else ""
+    if fault.code != "unknown-key" or key not in keys_of(dict(neutral())[kind]):
+        return fault
+    return _belongs(key, table[key], kind, key)

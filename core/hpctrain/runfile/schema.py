@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 import enum
-import inspect
-import itertools
-import textwrap
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
-import attrs
-
+from hpctrain.model.docstrings import docstrings
 from hpctrain.model.duration import Duration
+from hpctrain.model.fields import Field, Form, Kind, keys_of
 from hpctrain.model.run import RunSpec
-from hpctrain.runfile.alternatives import ONE_OF
 from hpctrain.runfile.chosen import TECHNOLOGIES
+from hpctrain.runfile.judging.rules import ONE_OF
 from hpctrain.runfile.load import Options
-from hpctrain.runfile.scalars import is_choice
-from hpctrain.runfile.strict import fields_of, is_many, is_mapping, is_union
 
 Schema = dict[str, Any]
 
 _DURATION = r"^((\d+-)?\d{1,4}:[0-5]\d:[0-5]\d|(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?)$"
-_SIMPLE: Mapping[Any, Schema] = {
+_PLAIN: Mapping[Any, Schema] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
     int: {"type": "integer"},
     float: {"type": "number"},
-    Any: {},
     Duration: {"type": "string", "pattern": _DURATION, "examples": ["90m", "1:30:00", "2d"]},
 }
 
@@ -60,111 +52,52 @@ def _add_options(run: Schema, options: Options) -> None:
 
 def _without_required(schema: Schema) -> Schema:
     """An overlay gives a part of every table; rows of arrays stay whole."""
-    rest = {key: value for key, value in schema.items() if key not in ("required", "oneOf")}
-    if "properties" in rest:
-        inner = rest["properties"]
-        rest["properties"] = {key: _without_required(value) for key, value in inner.items()}
-    return rest
+    partial = {key: value for key, value in schema.items() if key not in ("required", "oneOf")}
+    if "properties" in partial:
+        inner = partial["properties"]
+        partial["properties"] = {key: _without_required(value) for key, value in inner.items()}
+    return partial
 
 
 def table_schema(cls: type) -> Schema:
     """The schema of one table, from its class."""
-    said = notes(cls)
-    properties = {}
-    for name, field in fields_of(cls).items():
-        properties[name] = _schema(field.kind)
-        note = said.get(name) or field.attribute.metadata.get("about")
-        if note:
-            properties[name]["description"] = note
-        default = field.attribute.default
-        if isinstance(default, (str, int, float)) and default != "":
-            properties[name]["default"] = default
+    fields = keys_of(cls)
     schema: Schema = {
         "type": "object",
-        "description": said[""],
-        "properties": properties,
+        "description": docstrings(cls)[""],
+        "properties": {name: _property(field) for name, field in fields.items()},
         "additionalProperties": False,
     }
-    required = [name for name, field in fields_of(cls).items() if field.required]
+    required = [name for name, field in fields.items() if field.required]
     if required:
         schema["required"] = required
     return schema
 
 
-def _schema(kind: Any) -> Schema:
-    if kind in _SIMPLE:
-        return dict(_SIMPLE[kind])
-    for fits, make in _COMPOUND:
-        if fits(kind):
-            return make(kind)
-    raise TypeError(f"no schema for {kind}")
+def _property(field: Field) -> Schema:
+    default = field.default.value if isinstance(field.default, enum.Enum) else field.default
+    notes = {"description": field.doc or None, "default": default}
+    return _schema(field.kind) | {name: note for name, note in notes.items() if note is not None}
 
 
-def _class(cls: Any) -> Schema:
-    table = table_schema(cls)
-    if cls in ONE_OF:
-        table["oneOf"] = [{"required": [name]} for name in ONE_OF[cls]]
-    if not hasattr(cls, "parse"):
-        return table
-    return {"anyOf": [{"type": "string"}, table]}
+def _schema(kind: Kind) -> Schema:
+    return _SCHEMAS[kind.form](kind)
 
 
-def _many(kind: Any) -> Schema:
-    return {"type": "array", "items": _schema(get_args(kind)[0])}
+def _table(kind: Kind) -> Schema:
+    table = table_schema(kind.type)
+    if kind.type in ONE_OF:
+        table["oneOf"] = [{"required": [name]} for name in ONE_OF[kind.type]]
+    return {"anyOf": [{"type": "string"}, table]} if hasattr(kind.type, "parse") else table
 
 
-def _mapping(kind: Any) -> Schema:
-    return {"type": "object", "additionalProperties": _schema(get_args(kind)[1])}
-
-
-def _union(kind: Any) -> Schema:
-    members = [_schema(member) for member in get_args(kind) if member is not type(None)]
-    return members[0] if len(members) == 1 else {"anyOf": members}
-
-
-def _choice(kind: Any) -> Schema:
-    if get_origin(kind) is Literal:
-        return {"enum": [choice for choice in get_args(kind) if choice != ""]}
-    members: type[enum.Enum] = kind
-    return {"enum": [member.value for member in members]}
-
-
-_COMPOUND: tuple[tuple[Callable[[Any], bool], Callable[[Any], Schema]], ...] = (
-    (is_union, _union),
-    (is_many, _many),
-    (is_mapping, _mapping),
-    (is_choice, _choice),
-    (attrs.has, _class),
-)
-
-
-@cache
-def notes(cls: type) -> Mapping[str, str]:
-    """The docstring of a class under "" and those of its fields, which only their source has."""
-    found = {
-        name: note
-        for base in reversed(cls.__bases__)
-        if attrs.has(base)
-        for name, note in notes(base).items()
-    }
-    found[""] = _plain(inspect.getdoc(cls) or cls.__name__)
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError, SyntaxError):  # a class made at run time has no source
-        return found
-    body = next((node.body for node in tree.body if isinstance(node, ast.ClassDef)), [])
-    for before, after in itertools.pairwise(body):
-        target = _target(before)
-        if target and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            found[target.id] = _plain(str(after.value.value))
-    return found
-
-
-def _target(node: ast.stmt) -> ast.Name | None:
-    """The name of a field, or of a member of an enum."""
-    first = node.target if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [None])[0]
-    return first if isinstance(first, ast.Name) else None
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+_SCHEMAS: Mapping[Form, Callable[[Kind], Schema]] = {
+    Form.ANYTHING: lambda _: {},
+    Form.PLAIN: lambda kind: dict(_PLAIN[kind.type]),
+    Form.CHOICE: lambda kind: {"enum": [word for word in kind.choices if word != ""]},
+    Form.TABLE: _table,
+    Form.MANY: lambda kind: {"type": "array", "items": _schema(kind.item)},
+    Form.MAPPING: lambda kind: {"type": "object", "additionalProperties": _schema(kind.item)},
+    Form.UNION: lambda kind: {"anyOf": [_schema(part) for part in kind.parts]},
+    Form.FOREIGN: lambda _: {},
+}

@@ -15,14 +15,14 @@ def with_stack(run: RunSpec, stacks: Mapping[str, Stack], *, builds: bool) -> Ru
 
     `builds`: the run file says nothing of `compile`, so what the stack builds is built.
     """
-    asked = run.environment
-    stack = stacks.get(asked.stack)
+    requested = run.environment
+    stack = stacks.get(requested.stack)
     if stack is None:
         raise Mismatch([_unknown(run, stacks)])
-    mine = {same_name(package.name) for package in (*asked.packages, *asked.compile)}
-    more = [p for p in map(Package.parse, stack.packages) if same_name(p.name) not in mine]
-    built = tuple(map(Package.parse, stack.compile)) if builds else asked.compile
-    environment = attrs.evolve(asked, packages=(*asked.packages, *more), compile=built)
+    user_names = {same_name(package.name) for package in (*requested.packages, *requested.compile)}
+    added = [p for p in map(Package.parse, stack.packages) if same_name(p.name) not in user_names]
+    built = tuple(map(Package.parse, stack.compile)) if builds else requested.compile
+    environment = attrs.evolve(requested, packages=(*requested.packages, *added), compile=built)
     return attrs.evolve(run, environment=environment)
 
 
@@ -34,9 +34,10 @@ def same_name(name: str) -> str:
 def _unknown(run: RunSpec, stacks: Mapping[str, Stack]) -> Fault:
     newest = max(stacks, default="")
     trainer = f"the trainer {run.train.use}" if run.train.use else "a run without a trainer"
+    listed = ", ".join(sorted(stacks)) or "none"
     return Fault(
         code="unknown-stack",
-        says=f"is {shown_as(run.environment.stack)}; {trainer} has {', '.join(sorted(stacks)) or 'none'}",
+        complaint=f"is {shown_as(run.environment.stack)}; {trainer} has {listed}",
         value=f'"{newest}"' if newest else "",
         path=("environment", "stack"),
     )

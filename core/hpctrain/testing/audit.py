@@ -47,11 +47,11 @@ class Act:
     """One thing that was done, and the line that did it."""
 
     event: str
-    what: str
+    arguments: str
     where: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.event} {self.what}".rstrip()
+        return f"{self.where}: {self.event} {self.arguments}".rstrip()
 
 
 class Watch:
@@ -71,7 +71,7 @@ class Watch:
         try:
             frame = sys._getframe(2)
             if not self._allowed(event, args, frame):
-                self.acts.append(Act(event, _said(event, args), _author(frame)))
+                self.acts.append(Act(event, _describe_arguments(event, args), _author(frame)))
         finally:
             self._busy = False
 
@@ -123,7 +123,7 @@ def _writes(event: str, args: tuple[Any, ...]) -> bool:
     return bool(set(mode or "") & set("wax+")) or bool(isinstance(flags, int) and flags & WRITING)
 
 
-def _said(event: str, args: tuple[Any, ...]) -> str:
+def _describe_arguments(event: str, args: tuple[Any, ...]) -> str:
     how = " for writing" if _writes(event, args) else ""
     return f"{args[0]!r}{how}" if args else ""
 
@@ -133,8 +133,8 @@ def _author(frame: FrameType) -> str:
     at: FrameType | None = frame
     while at is not None and _library(at.f_code.co_filename):
         at = at.f_back
-    found = at or frame
-    return f"{found.f_code.co_filename}:{found.f_lineno} in {found.f_code.co_name}"
+    innermost = at or frame
+    return f"{innermost.f_code.co_filename}:{innermost.f_lineno} in {innermost.f_code.co_name}"
 
 
 def _library(file: str) -> bool:

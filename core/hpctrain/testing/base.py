@@ -1,4 +1,4 @@
-"""What every area of the kit shares: the attributes of a subclass, its subject, what it leaves out."""
+"""What every area of the kits shares: the attributes of a subclass, its subject, what it leaves out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,26 @@ from hpctrain.errors import HpctrainError
 from hpctrain.testing.subject import SHAPES, Subject, subject_of
 
 
-class Base:
+class Kit:
+    """What the kit of every kind has: tests that a subclass may leave out, each with its reason."""
+
+    without: ClassVar[Mapping[str, str]] = {}
+    """Tests that cannot hold here, by name without `test_`, each with the reason."""
+
+    @pytest.fixture(autouse=True)
+    def _left_out(self, request: pytest.FixtureRequest) -> None:
+        reason = self.without.get(request.function.__name__.removeprefix("test_"))
+        if reason:
+            pytest.skip(reason)
+
+    def test_what_is_left_out_exists_and_says_why(self) -> None:
+        test_names = {name.removeprefix("test_") for name in dir(self) if name.startswith("test_")}
+        none(sorted(set(self.without) - test_names), "`without` names no test of the kit:")
+        silent = sorted(name for name, reason in self.without.items() if not reason.strip())
+        none(silent, "`without` gives no reason for:")
+
+
+class Base(Kit):
     """The attributes that a subclass sets."""
 
     cluster: ClassVar[str] = ""
@@ -25,24 +44,19 @@ class Base:
     """A folder for `<cluster>/<example>/`: the plan and scripts as they must stay; None: none are kept."""
     goldens: ClassVar[tuple[str, ...]] = ()
     """Stems of the examples that are kept there; empty: the first."""
-    without: ClassVar[Mapping[str, str]] = {}
-    """Tests that cannot hold here, by name without `test_`, each with the reason."""
 
     @classmethod
     def subject_here(cls) -> Subject:
-        """The plugin under test."""
+        """The cluster plugin that is tested, found once for each class of tests."""
         return subject_of(cls.cluster, cls.examples, cls.account)
 
     @pytest.fixture
     def subject(self) -> Subject:
-        """The plugin under test."""
+        """The cluster plugin that is tested."""
         return self.subject_here()
 
     @pytest.fixture(autouse=True)
-    def _left_out(self, request: pytest.FixtureRequest) -> None:
-        reason = self.without.get(request.function.__name__.removeprefix("test_"))
-        if reason:
-            pytest.skip(reason)
+    def _whole(self, request: pytest.FixtureRequest) -> None:
         # One readable failure, in the test of the facts, instead of one in each test that plans.
         if "shape" in request.fixturenames or "example" in request.fixturenames:
             missing = self._missing_roles()
@@ -61,18 +75,12 @@ class Base:
             if name in metafunc.fixturenames:
                 metafunc.parametrize(name, paths(type(self)), ids=_stem)
 
-    def test_what_is_left_out_exists_and_says_why(self) -> None:
-        known = {name.removeprefix("test_") for name in dir(self) if name.startswith("test_")}
-        none(sorted(set(self.without) - known), "`without` names no test of the kit:")
-        silent = sorted(name for name, reason in self.without.items() if not reason.strip())
-        none(silent, "`without` gives no reason for:")
 
-
-def none(found: Iterable[str], said: str = "") -> None:
-    """Fail with every line of `found`, below what they mean; the message says it all."""
-    lines = list(found)
+def none(complaints: Iterable[str], heading: str = "") -> None:
+    """Fail with every line of `complaints`, below what they mean; the message says it all."""
+    lines = list(complaints)
     if lines:
-        pytest.fail("\n".join([said, *lines] if said else lines), pytrace=False)
+        pytest.fail("\n".join([heading, *lines] if heading else lines), pytrace=False)
 
 
 def _examples(cls: type[Base]) -> list[Path]:

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 
+from hpctrain.defaults.checks import unheard
 from hpctrain.errors import HpctrainError
 from hpctrain.hooks.load import load
 from hpctrain.model.cluster import Source
@@ -18,7 +19,7 @@ from hpctrain.ui.term import Term
 
 
 class FactChecks(Base):
-    """What `cluster.toml` must say."""
+    """Tests of `cluster.toml`: what it must hold."""
 
     def test_the_plugin_loads(self, subject: Subject) -> None:
         try:
@@ -31,9 +32,9 @@ class FactChecks(Base):
 
     def test_every_source_has_a_title_and_a_day_in_the_past(self, subject: Subject) -> None:
         none(
-            f"{subject.line('source', number)}: [[source]] {source.id!r} {said}"
+            f"{subject.line('source', number)}: [[source]] {source.id!r} {complaint}"
             for number, source in enumerate(subject.facts.source)
-            for said in _faults(source)
+            for complaint in _faults(source)
         )
 
     def test_every_official_source_has_an_address(self, subject: Subject) -> None:
@@ -70,12 +71,16 @@ class FactChecks(Base):
             for role in subject.missing_roles
         )
 
+    def test_words_for_the_scheduler_are_for_the_one_that_is_there(self, subject: Subject) -> None:
+        file = subject.folder / "cluster.toml"
+        none(f"{file}: {problem.message}; {problem.hint}" for problem in unheard(subject.facts))
+
     def test_a_node_has_the_cores_that_its_ranks_are_given(self, subject: Subject) -> None:
-        hardware, each = subject.facts.hardware, subject.facts.launch.cpus_per_gpu
-        wanted, have = each * hardware.gpus_per_node, hardware.cores_per_node
-        said = f"{hardware.gpus_per_node} GPUs with {each} cores each are {wanted}; a node has {have}"
+        hardware, per_gpu = subject.facts.hardware, subject.facts.launch.cpus_per_gpu
+        needed, have = per_gpu * hardware.gpus_per_node, hardware.cores_per_node
+        message = f"{hardware.gpus_per_node} GPUs with {per_gpu} cores each are {needed}; a node has {have}"
         hint = f"cpus_per_gpu = {have // max(1, hardware.gpus_per_node)}"
-        none([f"{subject.line('launch')}: {said}; {hint}"] if wanted > have else [])
+        none([f"{subject.line('launch')}: {message}; {hint}"] if needed > have else [])
 
     def test_what_only_the_site_can_confirm_can_be_asked_there(self, subject: Subject) -> None:
         rows = subject.facts.verify
@@ -88,7 +93,7 @@ class FactChecks(Base):
             try:
                 re.compile(row.expect)
             except re.error as error:
-                none([f"{where}: expect is no regular expression: {error}"])
+                none([f"{where}: expect is not a regular expression: {error}"])
 
 
 def _faults(source: Source) -> Iterator[str]:

@@ -66,9 +66,9 @@ class HostileChecks(Base):
         files = _rendered(subject, tmp_path / "run.toml", str(program.parents[1]))
         written({k: v for k, v in files.items() if k.endswith(".sh")}, run)
         Tools({}).run(("bash", "steps/train/task.sh"), cwd=run, env=_job(run))
-        seen = json.loads((run / "seen.json").read_text(encoding="utf-8"))
-        assert tuple(seen["argv"][2:]) == VALUES, "the program's arguments are not as the run file says"
-        env = tuple(seen["env"].get(f"HOSTILE_{n}") for n in range(len(VALUES)))
+        received = json.loads((run / "seen.json").read_text(encoding="utf-8"))
+        assert tuple(received["argv"][2:]) == VALUES, "the program's arguments are not as the run file says"
+        env = tuple(received["env"].get(f"HOSTILE_{n}") for n in range(len(VALUES)))
         assert env == VALUES, "the program's variables are not as the run file says"
         planted = [str(path) for path in tmp_path.rglob("PWNED")]
         none(planted, "a value was run as a command:")
@@ -121,7 +121,7 @@ def _stand_in(prefix: Path) -> Path:
 
 def _job(run: Path) -> dict[str, str]:
     """What job.sh and rank.sh would have set."""
-    own = (
+    names = (
         "JOB",
         "STEP",
         "NODES",
@@ -134,16 +134,16 @@ def _job(run: Path) -> dict[str, str]:
         "WORLD",
         "PORT",
     )
-    job = {f"HPC_{name}": "1" for name in own}
+    job = {f"HPC_{name}": "1" for name in names}
     paths = {"HPC_RUN": str(run), "HPC_CHECKPOINTS": f"{run}/checkpoints", "HPC_PYTHON": sys.executable}
     return {"PATH": "/usr/bin:/bin", "HOME": str(run), "USER": "somebody", **job, **paths}
 
 
 def _refused(subject: Subject, file: Path, field: str, name: str) -> bool:
-    said = FIELDS[field].format(_toml(name))
+    line = FIELDS[field].format(_toml(name))
     lines = [f"cluster = {_toml(subject.name)}"]
     lines += [] if field == "the run" else ["name = 'r'"]
-    file.write_text("\n".join([*lines, said, "[train]\nuse = 'command'", "[train.command]\nargv = ['true']"]))
+    file.write_text("\n".join([*lines, line, "[train]\nuse = 'command'", "[train.command]\nargv = ['true']"]))
     try:
         session = subject.session(file) if field != "an account" else subject.unpaid_session(file)
         if fatal(session.plan().problems):

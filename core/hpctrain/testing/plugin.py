@@ -12,7 +12,7 @@ UPDATE = "--update-golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden`."""
+    """Add the option `--update-golden` to pytest."""
     parser.addoption(
         UPDATE, action="store_true", help="write the golden files instead of comparing with them"
     )

@@ -18,21 +18,19 @@ class PurityChecks(Base):
 
     def test_planning_touches_nothing(self, subject: Subject, example: Path) -> None:
         session = subject.session(example)
-        # What is read before any hook is called: the run file and its lock.
-        session.loaded, session.pins  # noqa: B018
-        with watched(package_folders()) as seen:
+        with watched(package_folders()) as watch:
             plan = session.plan()
-            session.hooks.call("check_submit", plan=plan, survey=Survey(there=True))
+            session.hooks.call("check_submit", plan=plan, survey=Survey(is_on_cluster=True))
             session.hooks.call("diagnose_rules")
-        _nothing(seen, "planning")
+        _nothing(watch, "planning")
 
     def test_rendering_touches_nothing(self, subject: Subject, example: Path) -> None:
         session = subject.session(example)
         session.plan()
         binding = binding_of(session)
-        with watched(package_folders()) as seen:
+        with watched(package_folders()) as watch:
             rendered(session, binding)
-        _nothing(seen, "rendering")
+        _nothing(watch, "rendering")
 
 
 def package_folders() -> list[str]:
@@ -41,11 +39,11 @@ def package_folders() -> list[str]:
 
 
 def _folders() -> Iterator[str]:
-    modules = {entry.module for found in installed().values() for entry in found}
+    modules = {entry.module for entries in installed().values() for entry in entries}
     for top in sorted({"hpctrain", "hpctrain_job", *(module.partition(".")[0] for module in modules)}):
         spec = importlib.util.find_spec(top)
         yield from spec.submodule_search_locations or () if spec else ()
 
 
-def _nothing(seen: Watch, doing: str) -> None:
-    none(map(str, seen.acts), f"{doing} must not touch the world:")
+def _nothing(watch: Watch, doing: str) -> None:
+    none(map(str, watch.acts), f"{doing} must not touch the world:")

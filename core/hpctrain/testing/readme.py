@@ -30,10 +30,10 @@ def readme(subject: Subject) -> tuple[str, str]:
             return str(path), path.read_text(encoding="utf-8")
     name = subject.entry.distribution
     try:
-        found = distribution(name).read_text("METADATA") or ""
+        description = distribution(name).read_text("METADATA") or ""
     except PackageNotFoundError:
         return name, ""
-    return f"the description of {name}", found
+    return f"the description of {name}", description
 
 
 def _is_source(folder: Path) -> bool:

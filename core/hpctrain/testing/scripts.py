@@ -50,14 +50,16 @@ class ScriptChecks(Base):
 def header_is_inert(scripts: Mapping[str, str]) -> None:
     """Before `set -e` a script has comments only: what a scheduler reads, bash must not run."""
     for path, text in scripts.items():
-        header, found, _ = text.partition(f"\n{END_OF_HEADER}\n")
+        header, separator, _ = text.partition(f"\n{END_OF_HEADER}\n")
         # Helpers that are sourced have no header.
-        code = [line for line in header.splitlines() if line and not line.startswith("#")] if found else []
+        code = (
+            [line for line in header.splitlines() if line and not line.startswith("#")] if separator else []
+        )
         none((f"{path}: {line}" for line in code), "bash would run what stands in a header:")
 
 
 def written(scripts: Mapping[str, str], folder: Path) -> list[Path]:
-    """The scripts as files."""
+    """Write the scripts below `folder`; their paths."""
     paths = []
     for name, text in scripts.items():
         path = folder / name

@@ -1,7 +1,7 @@
 """A cluster plugin under test: its facts with their lines, its examples planned and rendered.
 
-Nothing of the tester's computer takes part: no settings, no site file, no site hooks, and roles are
-bound as on a computer that is not the cluster.
+Nothing of the tester's computer takes part: no settings, no site hooks, no site file but the policy of one
+that administrators installed, and roles are bound as on a computer that is not the cluster.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from hpctrain.model.words import Join, Var, Word
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run.bind import bind
 from hpctrain.runfile.facts import load_cluster
-from hpctrain.runfile.text import Document, read_toml
+from hpctrain.runfile.reading.text import Document, read_toml
 from hpctrain.session import Session
 
 SHAPES = Path(__file__).parent / "shapes"
 """Run files of every size that every cluster must plan."""
 
 
-def environ() -> dict[str, str]:
-    """An environment without settings, site facts or site hooks; /dev is a folder that has none."""
+def environ(site: str = "/dev") -> dict[str, str]:
+    """An environment without settings or site hooks, and with no site's facts: /dev holds none."""
     return {
         "HOME": "/nonexistent",
         "USER": "somebody",
         "PATH": "/usr/bin:/bin",
-        "HPCTRAIN_SITE": "/dev",
+        "HPCTRAIN_SITE": site,
         "HPCTRAIN_DISABLE_HOOKS": " ".join(names("hooks")),
     }
 
@@ -48,15 +48,19 @@ ROLES = ("assets", "checkpoints", "env", "runs", "state")
 class Subject:
     """One installed cluster plugin."""
 
+    sets: tuple[str, ...] = ()
+    """Values of every run, as `--set` takes them."""
+
     def __init__(self, name: str, examples: tuple[str, ...], account: str) -> None:
         self.name = name
         self.account = account
+        self.environ = environ()
         self._examples = examples
         self._plans: dict[Path, Plan] = {}
 
     @cached_property
     def entry(self) -> Entry:
-        """Its entry point; ConfigError when no installed distribution has it."""
+        """The plugin's entry point; ConfigError when no installed distribution has it."""
         return find("clusters", self.name)
 
     @cached_property
@@ -64,24 +68,24 @@ class Subject:
         """The plugin's own folder, found without importing it."""
         spec = importlib.util.find_spec(self.entry.module)
         if spec is None or not spec.origin:
-            raise ConfigError.of("plugin-import", f"{self.entry.said}: there is no {self.entry.module}")
+            raise ConfigError.of("plugin-import", f"{self.entry.label}: there is no {self.entry.module}")
         return Path(spec.origin).parent
 
     @cached_property
     def examples(self) -> list[Path]:
-        """Its run files."""
+        """The run files that the plugin brings as examples."""
         if self._examples:
             return [self.folder / name for name in self._examples]
         return sorted((self.folder / "examples").glob("*.toml"))
 
     @cached_property
     def facts(self) -> Cluster:
-        """Its `cluster.toml`; ConfigError says all that is wrong with it."""
+        """The cluster in the plugin's `cluster.toml`; ConfigError lists all that is wrong with it."""
         return load_cluster(self.folder)
 
     @cached_property
     def document(self) -> Document:
-        """Its `cluster.toml` as text, in which every fact has a line."""
+        """The text of the plugin's `cluster.toml`, in which every fact has a line."""
         return read_toml(self.folder / "cluster.toml")
 
     @cached_property
@@ -97,14 +101,14 @@ class Subject:
         span = self.document.span(path)
         return f"{span.file}:{span.line}"
 
-    def session(self, run_file: Path) -> Session:
-        """A run on this cluster, not planned yet."""
-        sets = (f"resources.account={json.dumps(self.account)}",)
-        return Session(run_file, on=self.name, sets=sets, environ=environ())
+    def session(self, run_file: Path, *more: str) -> Session:
+        """A run on this cluster, not planned yet; `more` are values as `--set` takes them."""
+        sets = (f"resources.account={json.dumps(self.account)}", *self.sets, *more)
+        return Session(run_file, on=self.name, sets=sets, environ=self.environ)
 
     def unpaid_session(self, run_file: Path) -> Session:
-        """The same, with the run file's own account."""
-        return Session(run_file, on=self.name, environ=environ())
+        """A run on this cluster with the account that the run file names, if any; not planned yet."""
+        return Session(run_file, on=self.name, sets=self.sets, environ=self.environ)
 
     def plan(self, run_file: Path) -> Plan:
         """The plan of a run file here; made once."""
@@ -125,7 +129,7 @@ def subject_of(name: str, examples: tuple[str, ...], account: str) -> Subject:
     return Subject(name, examples, account)
 
 
-KNOWN = {"USER": "somebody", "UID": "1000", "HOME": "/home/somebody", "HPC_ACCOUNT": "abc123"}
+VARIABLE_VALUES = {"USER": "somebody", "UID": "1000", "HOME": "/home/somebody", "HPC_ACCOUNT": "abc123"}
 
 
 def binding_of(session: Session) -> Binding:
@@ -133,24 +137,24 @@ def binding_of(session: Session) -> Binding:
 
     A variable of its login nodes is a folder of that name; those of a node's own storage stay open.
     """
-    found = bind(session.cluster, session.run, session.environ, here=False)
+    binding = bind(session.cluster, session.run, session.environ, on_cluster=False)
     late = {role for role, facts in session.cluster.storage.items() if facts.node_local}
-    roots = {role: root if role in late else _known(root) for role, root in found.roots.items()}
-    return attrs.evolve(found, roots={**roots, "runfile": "/nonexistent/runfile"})
+    roots = {role: root if role in late else _expanded(root) for role, root in binding.roots.items()}
+    return attrs.evolve(binding, roots={**roots, "runfile": "/nonexistent/runfile"})
 
 
-def _known(word: Word) -> str:
+def _expanded(word: Word) -> str:
     if isinstance(word, Join):
-        return "".join(map(_known, word.parts))
-    return KNOWN.get(word.name, f"/{word.name.lower()}") if isinstance(word, Var) else str(word)
+        return "".join(map(_expanded, word.parts))
+    return VARIABLE_VALUES.get(word.name, f"/{word.name.lower()}") if isinstance(word, Var) else str(word)
 
 
 def rendered(session: Session, binding: Binding) -> dict[str, str | bytes]:
     """The run directory, but for the code that travels with it."""
 
     def render(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
-        found = session.hooks.need("render_job", step=step, plan=plan, binding=binding)
-        assert isinstance(found, JobFiles)
-        return found
+        job_files = session.hooks.need("render_job", step=step, plan=plan, binding=binding)
+        assert isinstance(job_files, JobFiles)
+        return job_files
 
     return tree(session.plan(), binding, render, Sources(run_file=""))

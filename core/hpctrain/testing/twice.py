@@ -14,15 +14,20 @@ from typing import Any
 
 from hpctrain.run.tools import Done, Tools
 from hpctrain.testing.base import Base, none
-from hpctrain.testing.subject import Subject, environ
+from hpctrain.testing.subject import Subject
 
 RUNNER = """
 import sys
 from hpctrain.cli import main
+from hpctrain.run import this_computer
+this_computer.host_name = lambda: "laptop"
+this_computer._full_name = lambda: ()
 code = main(sys.argv[1:])
 print(*sorted({"torch", "transformers", "trl", "datasets", "jax", "tensorflow"} & set(sys.modules)))
 sys.exit(code)
 """
+"""A command on a computer that is not the cluster's: the kit also runs on the site's own login nodes, whose
+variables these two people do not have."""
 PEOPLE = (
     {"USER": "ada", "TZ": "Pacific/Kiritimati", "PYTHONHASHSEED": "1", "LANG": "C.UTF-8"},
     {
@@ -46,8 +51,8 @@ class TwiceChecks(Base):
     """Determinism, and a control plane that stays light."""
 
     def test_the_same_plan_everywhere(self, subject: Subject, example: Path) -> None:
-        one, other = (plan(done) for done in planned(subject, example))
-        none(_difference(one, other), "two people get two plans:")
+        first, second = (plan(done) for done in planned(subject, example))
+        none(_difference(first, second), "two people get two plans:")
 
     def test_planning_imports_no_training_code(self, subject: Subject, example: Path) -> None:
         for done in planned(subject, example):
@@ -67,14 +72,15 @@ def _planned(subject: Subject, example: Path, folder: Path, who: dict[str, str])
     work = folder / f"work of {who['USER']}"
     home.mkdir(parents=True)
     shutil.copytree(example.parent, work)
-    env = {**environ(), **who, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    argv = ("plan", example.name, "--json", "--on", subject.name, "--account", subject.account)
+    env = {**subject.environ, **who, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    argv = ["plan", example.name, "--json", "--on", subject.name, "--account", subject.account]
+    argv += [word for value in subject.sets for word in ("--set", value)]
     done = Tools({}).run((sys.executable, "-c", RUNNER, *argv), cwd=work, env=env, ok=range(256))
-    none(said(done) if done.code else (), f"{example} does not plan for {who['USER']}:")
+    none(failure_lines(done) if done.code else (), f"{example} does not plan for {who['USER']}:")
     return done
 
 
-def said(done: Done) -> list[str]:
+def failure_lines(done: Done) -> list[str]:
     """What a command that failed said; the problems of a plan stand in the plan."""
     if done.err:
         return done.err.splitlines()
@@ -91,6 +97,6 @@ def _text(plan: dict[str, Any]) -> str:
     return json.dumps(plan, indent=1)
 
 
-def _difference(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    lines = difflib.unified_diff(_text(one).splitlines(), _text(other).splitlines(), "ada", "grace", n=1)
+def _difference(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    lines = difflib.unified_diff(_text(first).splitlines(), _text(second).splitlines(), "ada", "grace", n=1)
     return list(lines)[:40]

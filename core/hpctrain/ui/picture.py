@@ -86,8 +86,8 @@ class _Drawn:
         points = finite(curve.xs, curve.ys)
         early = points[:-EXACT] if len(points) > BINS + EXACT else []
         self.exact = points[len(early) :]
-        each = -(-len(early) // BINS) or 1
-        self.bins = [_Bin(early[at : at + each]) for at in range(0, len(early), each)]
+        bin_size = -(-len(early) // BINS) or 1
+        self.bins = [_Bin(early[at : at + bin_size]) for at in range(0, len(early), bin_size)]
 
     @property
     def data(self) -> dict[str, object]:
@@ -145,20 +145,20 @@ def picture(
         raise ValueError(f"a picture has one to four curves, got {len(curves)}")
     drawn = [_Drawn(curve) for curve in curves]
     frame = _Frame(drawn)
-    said = "; ".join(sentence(c.name, c.xs, c.ys, x_name) for c in curves)
+    description = "; ".join(sentence(c.name, c.xs, c.ys, x_name) for c in curves)
     ident = _escaped(ident)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"',
         f' class="hpc-chart" role="img" aria-labelledby="{ident}-title {ident}-desc">',
         f'<title id="{ident}-title">{_escaped(title)}</title>',
-        f'<desc id="{ident}-desc">{_escaped(said)}</desc>',
+        f'<desc id="{ident}-desc">{_escaped(description)}</desc>',
         f"<metadata>{_json(x_name, drawn)}</metadata>",
         f"<style>{STYLE}</style>",
         f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>',
         _text(LEFT, 28, title, "start", "name"),
         _text(LEFT, 49, unit, "start"),
         *_axes(frame, x_name),
-        *(part for at, one in enumerate(drawn) for part in _curve(one, frame, at)),
+        *(part for at, drawn_curve in enumerate(drawn) for part in _curve(drawn_curve, frame, at)),
         *_ends(drawn, frame),
         "</svg>",
     ]
@@ -195,19 +195,19 @@ def _mark_words(marks: Sequence[float]) -> list[str]:
     return words
 
 
-def _curve(one: _Drawn, frame: _Frame, at: int) -> list[str]:
-    if not one.exact:
+def _curve(drawn_curve: _Drawn, frame: _Frame, at: int) -> list[str]:
+    if not drawn_curve.exact:
         return []
     parts = []
-    thick, thin = one.exact, []
-    if one.bins:
-        edge = [(b.x, b.high) for b in one.bins] + [(b.x, b.low) for b in reversed(one.bins)]
+    thick, thin = drawn_curve.exact, []
+    if drawn_curve.bins:
+        edge = [(b.x, b.high) for b in drawn_curve.bins] + [(b.x, b.low) for b in reversed(drawn_curve.bins)]
         parts.append(f'<path class="band s{at} f{at}" d="{frame.path(edge)}Z"/>')
-        thick, thin = [(b.x, b.mean) for b in one.bins], one.exact
+        thick, thin = [(b.x, b.mean) for b in drawn_curve.bins], drawn_curve.exact
     for style, points in (("line", thick), ("line thin", thin)):
         if points:
             parts.append(f'<path class="{style} s{at}" d="{frame.path(points)}"/>')
-    x, y = one.exact[-1]
+    x, y = drawn_curve.exact[-1]
     parts.append(f'<circle class="f{at}" cx="{frame.x(x):.2f}" cy="{frame.y(y):.2f}" r="3.5"/>')
     return parts
 
@@ -219,14 +219,14 @@ def _ends(drawn: Sequence[_Drawn], frame: _Frame) -> list[str]:
     step = 33 if several else 16
     parts, free = [], float(TOP)
     for place_left, (level, at) in zip(range(len(ends) - 1, -1, -1), ends, strict=True):
-        one = drawn[at]
-        x, value = one.exact[-1]
+        drawn_curve = drawn[at]
+        x, value = drawn_curve.exact[-1]
         lowest = HEIGHT - BOTTOM - step * place_left - (24 if several else 0)
         y = max(free, min(level, lowest))
         free = y + step
         parts.append(_text(frame.x(x) + 9, y + 4.5, number(value), "start", f"end f{at}"))
         if several:
-            parts.append(_text(frame.x(x) + 9, y + 19, one.name, "start", f"f{at}"))
+            parts.append(_text(frame.x(x) + 9, y + 19, drawn_curve.name, "start", f"f{at}"))
     return parts
 
 

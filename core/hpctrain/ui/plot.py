@@ -104,7 +104,8 @@ def _widened(low: float, high: float, value: float) -> Span:
 
 
 def _rows(spans: Sequence[Span | None], low: float, high: float, count: int) -> list[tuple[int, int] | None]:
-    """Each span as rows from the top, stretched so that it touches the column before."""
+    """First and last row of each column's span, from the top, stretched until it touches the column
+    before."""
     height = high - low  # not its inverse, which is infinite where the height is the least float
     rows: list[tuple[int, int] | None] = []
     for span in spans:

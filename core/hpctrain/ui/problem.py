@@ -36,10 +36,10 @@ def problem_lines(problems: Iterable[Problem], term: Term, closing: str = "") ->
 
 
 def tally(problems: Iterable[Problem]) -> str:
-    """`3 problems, 1 warning`."""
+    """How many problems there are: `3 problems, 1 warning`."""
     stops = [problem.fatal for problem in problems]
-    found = ((sum(stops), "problem"), (len(stops) - sum(stops), "warning"))
-    return ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in found if n)
+    counts = ((sum(stops), "problem"), (len(stops) - sum(stops), "warning"))
+    return ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts if n)
 
 
 def brief(problem: Problem, term: Term) -> str:
@@ -71,8 +71,8 @@ def problem_json(problem: Problem) -> dict[str, object]:
 def _block(problem: Problem, term: Term) -> list[str]:
     style, kind = ("error", "error") if problem.fatal else ("warn", "warning")
     start = f"{kind}[{problem.code}]:"
-    first, *more = _fitted(f"{start} {term.text(problem.message)}", term, 2)
-    lines = [term.paint(style, first[: len(start)]) + first[len(start) :], *more]
+    first, *remaining = _fitted(f"{start} {term.text(problem.message)}", term, 2)
+    lines = [term.paint(style, first[: len(start)]) + first[len(start) :], *remaining]
     lines += _place(problem, term)
     if problem.span and problem.span.text.strip():
         lines += _source(problem.span, style, term)
@@ -80,16 +80,16 @@ def _block(problem: Problem, term: Term) -> list[str]:
         lines += _fitted(f"  = note: {term.text(note)}", term, 10)
     if problem.hint:
         # Never broken: a hint is there to be pasted.
-        first, *more = (term.text(line) for line in problem.hint.splitlines())
-        lines += [f"{term.paint('ok', 'help:')} {first}", *(f"      {line}" for line in more)]
+        first, *remaining = (term.text(line) for line in problem.hint.splitlines())
+        lines += [f"{term.paint('ok', 'help:')} {first}", *(f"      {line}" for line in remaining)]
     return lines
 
 
 def _fitted(line: str, term: Term, indent: int) -> list[str]:
     if not term.clips or cells(line) <= term.width:
         return [line]
-    first, *rest = wrap(line[indent:], term.width - indent)
-    return [line[:indent] + first, *(" " * indent + part for part in rest)]
+    first, *remaining = wrap(line[indent:], term.width - indent)
+    return [line[:indent] + first, *(" " * indent + part for part in remaining)]
 
 
 def _place(problem: Problem, term: Term) -> list[str]:
@@ -122,12 +122,12 @@ def _source(span: Span, style: str, term: Term) -> list[str]:
     room = term.width - len(number) - 3
     fault = clip(fault, room * 2 // 3, term.mark)
     marked = max(1, cells(fault))  # a caret behind the end of a line also needs its place
-    rest = room - marked
-    if cells(before) + cells(after) > rest:
-        keep = max(rest // 2, rest - cells(after))
+    available = room - marked
+    if cells(before) + cells(after) > available:
+        keep = max(available // 2, available - cells(after))
         if cells(before) > keep:
             before = term.mark + tail(before, keep - cells(term.mark))
-        left = rest - cells(before)
+        left = available - cells(before)
         if cells(after) > left:
             after = head(after, left - cells(term.mark)) + term.mark
     carets = term.paint(style, "^" * marked)

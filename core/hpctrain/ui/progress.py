@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from hpctrain.ui.term import Term
 
-SHOWN = 4
+LINE_LIMIT = 4
 WIDEST = 80
 NOTE = 24
 """Numbers leave a narrow line before the note gets shorter than this."""
@@ -85,9 +85,9 @@ class Progress:
 
     def _draw(self, now: float, above: list[str] | None = None) -> None:
         width = min(self.term.width, WIDEST)
-        rows = [line.row(now, width) for line in self._open[:SHOWN]]
-        if len(self._open) > SHOWN:
-            rows.append(f"and {len(self._open) - SHOWN} more")
+        rows = [line.row(now, width) for line in self._open[:LINE_LIMIT]]
+        if len(self._open) > LINE_LIMIT:
+            rows.append(f"and {len(self._open) - LINE_LIMIT} more")
         lines = [*(above or ()), *rows]
         spare = max(0, self._rows - len(lines))  # rows of the last frame that this one lacks
         # Erase first: after a full row the cursor still stands on its last letter.
@@ -105,7 +105,7 @@ def _room_of(parts: list[str]) -> int:
 
 
 class Line:
-    """One running thing. `said` keeps a child's last lines for the case that it fails."""
+    """One running thing. `output_lines` keeps a child's last lines for the case that it fails."""
 
     def __init__(self, progress: Progress, label: str, unit: str, since: float | None = None) -> None:
         self.label = label
@@ -113,7 +113,7 @@ class Line:
         self.note = ""
         self.done: float | None = None
         self.total: float | None = None
-        self.said: list[str] = []
+        self.output_lines: list[str] = []
         self._progress = progress
         self._term = progress.term
         self._spoken = progress.clock()
@@ -137,7 +137,7 @@ class Line:
 
     def output(self, text: str) -> None:
         """The last line that a child wrote; shown while there is no note."""
-        self.said = [*self.said[1 - REMEMBERED :], self._term.text(text.rstrip())]
+        self.output_lines = [*self.output_lines[1 - REMEMBERED :], self._term.text(text.rstrip())]
         self._progress.tick()
 
     def end(
@@ -149,13 +149,13 @@ class Line:
         the file that holds them all.
         """
         amount = "" if self.unit == "B" else self._amount()
-        said = ", ".join(part for part in (self.note, amount) if part)
-        text = said if note is None else self._term.text(note)
+        summary = ", ".join(part for part in (self.note, amount) if part)
+        text = summary if note is None else self._term.text(note)
         weight = size_bytes if size_bytes is not None else self.done if self.unit == "B" else None
         spent = duration(self._progress.clock() - self._start)
         failed = word == "FAIL"
         rows = [self._last_row(text, size(weight) if weight is not None else "", spent, word)]
-        rows += [f"  {self._term.fit(line, 2)}" for line in self.said if failed]
+        rows += [f"  {self._term.fit(line, 2)}" for line in self.output_lines if failed]
         rows += [f"  all output: {log}"] if failed and log else []
         self._progress.close(self, rows)
 
@@ -167,11 +167,11 @@ class Line:
         for leaving in (0, 2, 1):  # amount, rate, share; the time left stays
             if needed + _room_of(parts) > width:
                 parts[leaving] = ""
-        shown = [part for part in parts if part] or [duration(now - self._start)]
-        room = width - cells(start) - _room_of(shown)
+        visible = [part for part in parts if part] or [duration(now - self._start)]
+        room = width - cells(start) - _room_of(visible)
         if self._text and room > 3:
-            shown.insert(0, clip(self._text, room, self._term.mark))
-        return clip(start + "  ".join(shown), width, self._term.mark)
+            visible.insert(0, clip(self._text, room, self._term.mark))
+        return clip(start + "  ".join(visible), width, self._term.mark)
 
     def due(self, now: float) -> bool:
         """A sentence is due after a minute, and at each further tenth before the end, but no two at once."""
@@ -187,7 +187,7 @@ class Line:
 
     @property
     def _text(self) -> str:
-        return self.note or (self.said[-1] if self.said else "")
+        return self.note or (self.output_lines[-1] if self.output_lines else "")
 
     def _last_row(self, text: str, weight: str, spent: str, word: str) -> str:
         painted = self._term.paint(_STYLES.get(word, ""), word)

@@ -22,14 +22,14 @@ def sentence(name: str, xs: Sequence[float], ys: Sequence[float], x_name: str = 
     if not points:
         return f"{name}: no values yet"
     lost = len(ys) - len(points)
-    rest = f", {lost} not finite" if lost else ""
+    lost_note = f", {lost} not finite" if lost else ""
     values = [y for _, y in points]
     lowest = min(values)
     at = next(x for x, y in points if y == lowest)
     if len(points) == 1:
-        return f"{name}: {number(lowest)} at {x_name} {place(at)}{rest}"
+        return f"{name}: {number(lowest)} at {x_name} {place(at)}{lost_note}"
     first, last, low = axis_words((values[0], values[-1], lowest), max(values) - lowest)
-    return f"{name}: from {first} to {last}, lowest {low} at {x_name} {place(at)}{rest}"
+    return f"{name}: from {first} to {last}, lowest {low} at {x_name} {place(at)}{lost_note}"
 
 
 def place(x: float) -> str:

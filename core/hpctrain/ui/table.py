@@ -56,32 +56,32 @@ class Table:
         grid = [[_styled(cell, term) for cell in row] for row in self._rows]
         if term.plain:
             return _records(self.columns, grid, term)
-        kept = list(range(len(self.columns)))
+        visible = list(range(len(self.columns)))
         widths = [
             max(cells(text) for text in (column.name, *(row[at][1] for row in grid)))
             for at, column in enumerate(self.columns)
         ]
         if term.clips:
-            self._drop(kept, widths, term.width)
-            self._shrink(kept, widths, term.width)
-            if _total(kept, widths) > term.width:
+            self._drop(visible, widths, term.width)
+            self._shrink(visible, widths, term.width)
+            if _total(visible, widths) > term.width:
                 return _records(self.columns, grid, term)
         else:
             widths = [min(width, _WIDEST) for width in widths]
         heading = [("heading", column.name) for column in self.columns]
-        return [self._line(row, kept, widths, term) for row in (heading, *grid)]
+        return [self._line(row, visible, widths, term) for row in (heading, *grid)]
 
-    def _drop(self, kept: list[int], widths: Sequence[int], width: int) -> None:
-        leaving = sorted((at for at in kept if self.columns[at].drop), key=self._order)
-        while leaving and _total(kept, widths) > width:
-            kept.remove(leaving.pop())
+    def _drop(self, visible: list[int], widths: Sequence[int], width: int) -> None:
+        leaving = sorted((at for at in visible if self.columns[at].drop), key=self._order)
+        while leaving and _total(visible, widths) > width:
+            visible.remove(leaving.pop())
 
     def _order(self, at: int) -> int:
         return self.columns[at].drop
 
-    def _shrink(self, kept: Sequence[int], widths: list[int], width: int) -> None:
-        while _total(kept, widths) > width:
-            texts = [at for at in kept if not self.columns[at].right]
+    def _shrink(self, visible: Sequence[int], widths: list[int], width: int) -> None:
+        while _total(visible, widths) > width:
+            texts = [at for at in visible if not self.columns[at].right]
             widest = max(texts, key=widths.__getitem__, default=None)
             if widest is None:
                 return
@@ -92,17 +92,17 @@ class Table:
             widths[widest] -= 1  # the widest of now: long columns end equally wide
 
     def _line(
-        self, row: Sequence[tuple[str, str]], kept: Sequence[int], widths: Sequence[int], term: Term
+        self, row: Sequence[tuple[str, str]], visible: Sequence[int], widths: Sequence[int], term: Term
     ) -> str:
         parts = []
-        for place, at in enumerate(kept, start=1):
+        for place, at in enumerate(visible, start=1):
             column = self.columns[at]
             style, text = row[at]
             text = clip(text, widths[at], term.mark) if term.clips else text
             space = " " * (widths[at] - cells(text))
-            shown = term.paint(style or column.style, text)
-            last = place == len(kept)
-            parts.append(space + shown if column.right else shown if last else shown + space)
+            painted = term.paint(style or column.style, text)
+            last = place == len(visible)
+            parts.append(space + painted if column.right else painted if last else painted + space)
         return GUTTER.join(parts).rstrip()
 
 
@@ -111,8 +111,8 @@ def _styled(cell: Cell, term: Term) -> tuple[str, str]:
     return style, term.text(text)
 
 
-def _total(kept: Sequence[int], widths: Sequence[int]) -> int:
-    return sum(widths[at] for at in kept) + len(GUTTER) * (len(kept) - 1)
+def _total(visible: Sequence[int], widths: Sequence[int]) -> int:
+    return sum(widths[at] for at in visible) + len(GUTTER) * (len(visible) - 1)
 
 
 def _records(columns: Sequence[Column], grid: Sequence[Sequence[tuple[str, str]]], term: Term) -> list[str]:
@@ -131,10 +131,10 @@ def facts(pairs: Iterable[tuple[str, Cell]], term: Term) -> list[str]:
 
     In plain mode each is `label: value`.
     """
-    shown = [(term.text(label), *_styled(value, term)) for label, value in pairs]
-    room = max((cells(label) for label, _, _ in shown), default=0) + len(GUTTER)
+    rows = [(term.text(label), *_styled(value, term)) for label, value in pairs]
+    room = max((cells(label) for label, _, _ in rows), default=0) + len(GUTTER)
     lines = []
-    for label, style, text in shown:
+    for label, style, text in rows:
         start = f"{label}: " if term.plain else pad(label, room)
         below = "" if term.plain else " " * room
         width = max(_SHORTEST, term.width - cells(start))

@@ -99,7 +99,7 @@ class Term:
         return ".." if self.ascii else "…"
 
     def write(self, *lines: str) -> None:
-        """Write whole lines."""
+        """Write lines, each with its line break, to the terminal."""
         self.send("".join(f"{line}\n" for line in lines))
 
     def send(self, text: str) -> None:
@@ -112,21 +112,21 @@ class Term:
         self.stream.flush()
 
 
-def _said(environ: Mapping[str, str], name: str) -> bool:
+def _is_set(environ: Mapping[str, str], name: str) -> bool:
     return environ.get(name, "") not in ("", "0")
 
 
 def _colored(environ: Mapping[str, str], terminal: bool) -> bool:
     if environ.get("NO_COLOR"):
         return False
-    if _said(environ, "CLICOLOR_FORCE") or _said(environ, "FORCE_COLOR"):
+    if _is_set(environ, "CLICOLOR_FORCE") or _is_set(environ, "FORCE_COLOR"):
         return True
     return terminal and environ.get("TERM") != "dumb"
 
 
 def _needs_ascii(environ: Mapping[str, str]) -> bool:
     # The stream's encoding must not decide: it says utf-8 under LC_ALL=C, where tmux draws holes.
-    if _said(environ, "HPCTRAIN_ASCII") or environ.get("TERM") in ("linux", "dumb"):
+    if _is_set(environ, "HPCTRAIN_ASCII") or environ.get("TERM") in ("linux", "dumb"):
         return True
     locale = (environ.get("LC_ALL") or _ctype(environ) or environ.get("LANG") or "").lower()
     if "utf-8" not in locale and "utf8" not in locale:
@@ -136,16 +136,16 @@ def _needs_ascii(environ: Mapping[str, str]) -> bool:
 
 def _ctype(environ: Mapping[str, str]) -> str:
     """LC_CTYPE, unless Python itself set it because the locale is C."""
-    said = environ.get("LC_CTYPE", "")
+    ctype = environ.get("LC_CTYPE", "")
     plain = environ.get("LANG", "") in ("", "C", "POSIX")
-    return "" if plain and said in ("C.UTF-8", "C.utf8", "UTF-8") else said
+    return "" if plain and ctype in ("C.UTF-8", "C.utf8", "UTF-8") else ctype
 
 
 def _progress(environ: Mapping[str, str], in_place: bool) -> str:
-    asked = environ.get("HPCTRAIN_PROGRESS", "")
-    if asked == "0":
+    choice = environ.get("HPCTRAIN_PROGRESS", "")
+    if choice == "0":
         return "none"
-    return asked if asked in ("plain", "bar") else "bar" if in_place else "plain"
+    return choice if choice in ("plain", "bar") else "bar" if in_place else "plain"
 
 
 def _number(text: str) -> int | None:

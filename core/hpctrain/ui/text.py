@@ -125,11 +125,11 @@ def wrap(text: str, width: int) -> list[str]:
         if cells(joined) <= width:
             lines[-1] = joined
             continue
-        rest = word
-        while rest:
-            part = head(rest, width) or rest[0]
+        remaining = word
+        while remaining:
+            part = head(remaining, width) or remaining[0]
             lines.append(part)
-            rest = rest[len(part) :]
+            remaining = remaining[len(part) :]
     return lines if lines[0] else lines[1:]
 
 
@@ -146,8 +146,8 @@ def duration(seconds: float | None, *, rough: bool = False) -> str:
         (("m", 60), ("s", 1)),
     ):
         if left >= size:
-            rest = left % size // part
-            return f"{left // size}{unit}{rest:02}{below}" if rest else f"{left // size}{unit}"
+            remainder = left % size // part
+            return f"{left // size}{unit}{remainder:02}{below}" if remainder else f"{left // size}{unit}"
     return f"{left}s"
 
 
@@ -188,18 +188,18 @@ def size_of(done: float, total: float) -> str:
 
 
 def _scaled_bytes(count: float, scale: float) -> tuple[str, str]:
-    for unit, one, full in (("B", 1.0, 999.5), ("kB", 1e3, 999.5), ("MB", 1e6, 999.5)):
-        if abs(scale) < full * one:
+    for unit, unit_size, full in (("B", 1.0, 999.5), ("kB", 1e3, 999.5), ("MB", 1e6, 999.5)):
+        if abs(scale) < full * unit_size:
             small = unit == "MB" and abs(scale) < 9.95e6
-            return f"{count / one:.{int(small)}f}", unit
-    for unit, one in (("GB", 1e9), ("TB", 1e12)):
-        if abs(scale) < 999.95 * one:
-            return f"{count / one:.1f}", unit
+            return f"{count / unit_size:.{int(small)}f}", unit
+    for unit, unit_size in (("GB", 1e9), ("TB", 1e12)):
+        if abs(scale) < 999.95 * unit_size:
+            return f"{count / unit_size:.1f}", unit
     return f"{count / 1e15:,.1f}", "PB"
 
 
 def count(number: int | None) -> str:
-    """`14,802`."""
+    """A whole number with commas: `14,802`."""
     return UNKNOWN if number is None else f"{number:,}"
 
 
@@ -211,9 +211,9 @@ def amount(number: float | None) -> str:
         return f"{number:,.0f}"
     if abs(number) < 999_500:
         return f"{number / 1e6:.1f} M"
-    for unit, one in (("M", 1e6), ("B", 1e9)):
-        if abs(number) < 999.5 * one:
-            return f"{_three_digits(number / one)} {unit}"
+    for unit, unit_size in (("M", 1e6), ("B", 1e9)):
+        if abs(number) < 999.5 * unit_size:
+            return f"{_three_digits(number / unit_size)} {unit}"
     return f"{_three_digits(number / 1e12)} T"
 
 
@@ -221,9 +221,9 @@ def short(number: float | None) -> str:
     """For narrow places: `274k`, `48.1k`, `6k`, `1.2M`."""
     if number is None:
         return UNKNOWN
-    for unit, one in (("", 1.0), ("k", 1e3), ("M", 1e6), ("B", 1e9)):
-        if abs(number) < 999.5 * one:
-            digits = _three_digits(number / one)
+    for unit, unit_size in (("", 1.0), ("k", 1e3), ("M", 1e6), ("B", 1e9)):
+        if abs(number) < 999.5 * unit_size:
+            digits = _three_digits(number / unit_size)
             return (digits.rstrip("0").rstrip(".") if "." in digits else digits) + unit
     return f"{number / 1e12:,.0f}T"
 
@@ -234,7 +234,7 @@ def _three_digits(value: float) -> str:
 
 
 def percent(share: float | None, *, places: int = 0, narrow: bool = False) -> str:
-    """`30 %`; `narrow`: `30%`."""
+    """A share as per cent: `30 %`; `narrow`: `30%`."""
     if share is None or not math.isfinite(share):
         return UNKNOWN
     return f"{share * 100:.{places}f}{'' if narrow else ' '}%"

@@ -11,6 +11,6 @@ Readers say where every tensor's bytes lie, writers say where they go, one engin
     logits/      what a checkpoint computes, for `--verify logits`
     hub/         `hpctrain publish`
 
-Beside them lies what all of these speak of: tensors and their origins, layouts, options, the record that is
-written (`record.py`), and which formats there are.
+Beside them lies what all of these speak of: tensors and the bands of bytes that they are made of, layouts,
+options, the record that is written (`record.py`), and which formats there are.
 """

@@ -11,15 +11,15 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints import record, registry
+from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import links, quantised, record, registry
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.copying.disks import is_local
 from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, compare, run
 from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish, sweep
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
-from hpctrain_plugins.checkpoints.formats import hf_check
+from hpctrain_plugins.checkpoints.formats.hf import check as hf_check
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import exactness
@@ -46,9 +46,13 @@ def convert(
     began = time.monotonic()
     if not options.dry_run:
         check_free(out)
+    for folder in (source, options.base, options.config, options.tokenizer):
+        if folder is not None and folder.is_dir():
+            links.check(folder)
     name = registry.detect(source) if options.source_format == "auto" else options.source_format
     model = _read(name, source, options)
-    hf_check.check(model, source)
+    proven = hf_check.check(model, source)
+    quantised.check(model, options)
     model.crcs |= record.checksums(model, source)
     if options.verify == "logits":
         from hpctrain_plugins.checkpoints.logits import hf
@@ -71,6 +75,7 @@ def convert(
             (exactness(p) for f in layout.files for p in f.parts), key=_CLASSES.index, default="exact"
         ),
         decisions={**model.decisions, **layout.decisions},
+        shapes="configuration" if proven else "unproven",
         ignored=model.ignored,
         mapping=record.mapping(layout, source) if options.dry_run else (),
         warnings=tuple(model.warnings),
@@ -90,9 +95,9 @@ def _check_choices(target: str, writer: Any, options: ConvertOptions) -> None:
     for name in _CHOICES:
         if name not in taken and getattr(options, name) != getattr(default, name):
             flag = "--" + name.replace("_", "-")
-            takes = ", ".join("--" + own.replace("_", "-") for own in taken)
-            said = f"{flag} has no meaning for what is written as {target}, which takes {takes}"
-            raise ConfigError.of("usage", said, where=flag, hint=f"leave {flag} out")
+            takes = ", ".join("--" + choice.replace("_", "-") for choice in taken)
+            message = f"{flag} has no meaning for what is written as {target}, which takes {takes}"
+            raise ConfigError.of("usage", message, where=flag, hint=f"leave {flag} out")
 
 
 def _read(name: str, source: Path, options: ConvertOptions) -> Model:
@@ -100,11 +105,11 @@ def _read(name: str, source: Path, options: ConvertOptions) -> Model:
     try:
         return registry.load(name).read(source, options)
     except OSError as error:
-        said = f"{error.filename or source} cannot be read ({error.strerror})"
-        raise ConfigError.of("checkpoint-missing", said, where=str(source)) from error
+        message = f"{error.filename or source} cannot be read ({error.strerror})"
+        raise ConfigError.of("checkpoint-missing", message, where=str(source)) from error
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-        said = f"{source} is no sound {name} checkpoint ({type(error).__name__}: {error})"
-        raise IntegrityError.of("checkpoint-damaged", said, where=str(source)) from error
+        message = f"{source} is not a valid {name} checkpoint ({type(error).__name__}: {error})"
+        raise IntegrityError.of("checkpoint-damaged", message, where=str(source)) from error
 
 
 def _write(
@@ -151,7 +156,7 @@ def _write(
 
 
 def _plainly(options: ConvertOptions) -> ConvertOptions:
-    """How what was written is read: without the words about its source."""
+    """The options with which a written checkpoint is read again: none that are about its source."""
     return attrs.evolve(options, tag="", base=None, config=None, tokenizer=None, masters=False)
 
 

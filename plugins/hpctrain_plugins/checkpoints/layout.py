@@ -24,7 +24,7 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Bytes that are written."""
+        """How many bytes the tensor takes in the new file."""
         return self.tensor.numel * ITEMSIZE[self.dtype]
 
 
@@ -50,5 +50,5 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Bytes that are written."""
+        """How many bytes all tensors of the file take."""
         return sum(f.size for f in self.files)

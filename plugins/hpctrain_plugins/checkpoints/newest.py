@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from hpctrain.errors import ConfigError
+from hpctrain.plugin import ConfigError
 from hpctrain_job import resume
 
 
 def newest(folder: Path, name: str, last: str, say: Callable[[str], object]) -> Path:
-    """Its path; `say` hears of damaged ones that are passed over, ConfigError when none is left."""
-    found = resume.newest(folder, name, last, say)
-    if found is None:
+    """The path of the newest whole checkpoint. `say` is called for each damaged one that is skipped;
+    ConfigError when none is left."""
+    checkpoint = resume.newest(folder, name, last, say)
+    if checkpoint is None:
         several = resume.complete(folder, name, last)
-        said = f"{folder} holds no complete checkpoint"
+        message = f"{folder} holds no complete checkpoint"
         if several:
-            said = f"every checkpoint in {folder} contradicts its manifest"
-        raise ConfigError.of("checkpoint-missing", said, where=str(folder))
-    return found.path
+            message = f"every checkpoint in {folder} contradicts its manifest"
+        raise ConfigError.of("checkpoint-missing", message, where=str(folder))
+    return checkpoint.path

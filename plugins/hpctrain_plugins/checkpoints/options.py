@@ -83,6 +83,8 @@ class Report:
     exactness: str
     """`exact`, `rounded` to the named type, or `arithmetic`: the weakest class of any tensor."""
     verified: str = "none"
+    shapes: str = "unproven"
+    """`configuration` when it says every tensor's shape, so that none is lost or cut; else `unproven`."""
     logits: dict[str, Any] = attrs.field(factory=dict)
     """Whose flows computed them, how far they differ and how far they might."""
     decisions: dict[str, Any]
@@ -96,8 +98,8 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The report in the types of JSON."""
-        said = attrs.asdict(attrs.evolve(self, mapping=()), value_serializer=_plain)
-        return {**said, "mapping": list(self.mapping)}  # plain already
+        fields = attrs.asdict(attrs.evolve(self, mapping=()), value_serializer=_plain)
+        return {**fields, "mapping": list(self.mapping)}  # plain already
 
 
 def _plain(_instance: Any, _field: Any, value: Any) -> Any:

@@ -19,13 +19,13 @@ def trace(tensor: Tensor) -> list[Origin]:
             if strip.file is not None:
                 stop = strip.offset + (band.count - 1) * strip.stride + strip.width
                 spans[strip.file].append((strip.offset, stop))
-    reach = {file: _Reach(found) for file, found in spans.items()}
-    own = [o for o in tensor.origins if o.file in reach and reach[o.file].meets(o)]
-    return own + [o for other in added(tensor) for o in trace(other)]
+    reach = {file: _Reach(intervals) for file, intervals in spans.items()}
+    direct = [o for o in tensor.origins if o.file in reach and reach[o.file].meets(o)]
+    return direct + [o for addend in added(tensor) for o in trace(addend)]
 
 
 class _Reach:
-    """How far the spans of one file go, for many questions: a tensor may be of thousands of parts."""
+    """The spans of one file, sorted once for many look-ups: a tensor may have thousands of parts."""
 
     def __init__(self, spans: list[tuple[int, int]]) -> None:
         spans.sort()
@@ -41,11 +41,11 @@ def added(tensor: Tensor) -> tuple[Tensor, ...]:
     """The tensors that are added to this one."""
     if isinstance(tensor.add, LowRank):
         return tensor.add.up, tensor.add.down
-    return tensor.add.others if isinstance(tensor.add, Plus) else ()
+    return tensor.add.addends if isinstance(tensor.add, Plus) else ()
 
 
 def exactness(part: Part) -> str:
-    """`exact`, `rounded` or `arithmetic`."""
+    """How values were changed by a conversion: `exact`, `rounded` or `arithmetic`."""
     if part.tensor.add is not None:
         return "arithmetic"
     return "rounded" if ITEMSIZE[part.dtype] <= _size(part) and part.dtype != part.tensor.dtype else "exact"
@@ -61,14 +61,14 @@ def how(part: Part, sources: list[Origin]) -> str:
     if isinstance(tensor.add, LowRank):
         return "adapter merged"
     if isinstance(tensor.add, Plus):
-        return f"sum of {1 + len(tensor.add.others)}"
-    held = sum(s.width * b.count for b in tensor.bands for s in b.strips if s.file is not None)
+        return f"sum of {1 + len(tensor.add.addends)}"
+    file_bytes = sum(s.width * b.count for b in tensor.bands for s in b.strips if s.file is not None)
     words = {
         "zeros": not sources,
-        "split": held < sum(o.size for o in sources),
+        "split": file_bytes < sum(o.size for o in sources),
         f"joined of {len(sources)}": len(sources) > 1,
         "rows reordered": tensor.reordered,
-        "padded": 0 < held < tensor.nbytes,
+        "padded": 0 < file_bytes < tensor.nbytes,
         "rounded": exactness(part) == "rounded",
         "widened": ITEMSIZE[part.dtype] > _size(part),
     }

@@ -10,9 +10,10 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import IntegrityError
-from hpctrain.versions import DISTRIBUTION
-from hpctrain_plugins.checkpoints.copying.reading import Checksum
+from hpctrain.plugin import IntegrityError
+from hpctrain.toolbox import DISTRIBUTION
+from hpctrain_job import documents
+from hpctrain_plugins.checkpoints.bands import Checksum
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import added, exactness, how, trace
@@ -47,17 +48,17 @@ def _within(file: Path, source: Path) -> str:
 def write(folder: Path, report: Report, options: ConvertOptions) -> None:
     """The report and what was asked for; a line for each tensor."""
     plain = {k: str(v) if isinstance(v, Path) else v for k, v in attrs.asdict(options).items()}
-    said = {"tool": f"hpctrain {DISTRIBUTION}", **report.to_json(), "options": plain}
+    document = {"tool": f"hpctrain {DISTRIBUTION}", **report.to_json(), "options": plain}
     # Where json indents it takes three times as long, and a thousand rows would be a book.
-    rows = ",\n  ".join(map(json.dumps, said.pop("mapping")))
-    head = json.dumps(said, indent=1).removesuffix("\n}")
+    rows = ",\n  ".join(map(json.dumps, document.pop("mapping")))
+    head = json.dumps(document, indent=1).removesuffix("\n}")
     (folder / RECORD).write_text(f'{head},\n "mapping": [\n  {rows}\n ]\n}}\n')
 
 
 def decisions(folder: Path) -> dict[str, Any]:
     """What our own conversion decided when it wrote this folder; empty when it did not."""
-    found = _read(folder / RECORD).get("decisions")
-    return found if isinstance(found, dict) else {}
+    table = _read(folder / RECORD).get("decisions")
+    return table if isinstance(table, dict) else {}
 
 
 def checksums(model: Model, source: Path) -> dict[Path, list[Checksum]]:
@@ -73,23 +74,23 @@ def checksums(model: Model, source: Path) -> dict[Path, list[Checksum]]:
     for home in {source, source.parent, *(file.parent for file in files)}:
         rows = _rows(home)
         for file in {file for file, _ in rows} & set(files):
-            found = [_checksum(o, rows.get((file, o.name)), home) for o in files[file]]
-            if None not in found:
-                out[file] = [entry for entry in found if entry]
+            file_checksums = [_checksum(o, rows.get((file, o.name)), home) for o in files[file]]
+            if None not in file_checksums:
+                out[file] = [entry for entry in file_checksums if entry]
     return out
 
 
 def _origins(model: Model) -> Iterator[Origin]:
     for tensor in (*model.tensors.values(), *(t for pair in model.replicas for t in pair)):
         yield from tensor.origins
-        yield from (origin for other in added(tensor) for origin in other.origins)
+        yield from (origin for addend in added(tensor) for origin in addend.origins)
 
 
 def _rows(home: Path) -> dict[tuple[Path, str], dict[str, Any]]:
     rows = _read(home / RECORD).get("mapping")
     listed = rows if isinstance(rows, list) else []
-    found = [row for row in listed if isinstance(row, dict) and "crc32" in row]
-    return {(home / str(row.get("file")), str(row.get("name"))): row for row in found}
+    checked_rows = [row for row in listed if isinstance(row, dict) and "crc32" in row]
+    return {(home / str(row.get("file")), str(row.get("name"))): row for row in checked_rows}
 
 
 def _checksum(origin: Origin, row: dict[str, Any] | None, home: Path) -> Checksum | None:
@@ -107,12 +108,12 @@ def _read(file: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        said = json.loads(file.read_text())
+        document = documents.read(file)
     except (OSError, ValueError) as error:
         raise _damaged(file, error) from error
-    return said if isinstance(said, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _damaged(file: Path, error: Exception) -> IntegrityError:
-    said = f"{file} cannot be read ({type(error).__name__}: {error})"
-    return IntegrityError.of("checkpoint-damaged", said, where=str(file))
+    message = f"{file} cannot be read ({type(error).__name__}: {error})"
+    return IntegrityError.of("checkpoint-damaged", message, where=str(file))

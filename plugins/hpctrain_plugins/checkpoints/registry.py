@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol, cast
 
-from hpctrain.errors import ConfigError
-from hpctrain.hooks import load as plugins
-from hpctrain.hooks import scan
-from hpctrain.versions import DISTRIBUTION
+from hpctrain.plugin import ConfigError
+from hpctrain.toolbox import DISTRIBUTION, Entry, find_plugin, installed_names, load_plugin
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
@@ -33,37 +31,37 @@ class Format(Protocol):
         """The files that say the same in this format."""
 
 
-_added: dict[str, scan.Entry] = {}
+_added: dict[str, Entry] = {}
 
 
 def add(name: str, module: str) -> None:
     """Know a format where nothing is installed: in a job, whose plan says which module it is."""
-    _added[name] = scan.Entry(KIND, name, module, "the job's zip", DISTRIBUTION)
+    _added[name] = Entry(KIND, name, module, "the job's zip", DISTRIBUTION)
 
 
 def names() -> list[str]:
-    """The formats that are installed."""
-    return scan.names(KIND)
+    """The names of the installed checkpoint formats."""
+    return installed_names(KIND)
 
 
 def load(name: str) -> Format:
-    """The format of this name."""
-    return cast("Format", plugins.load(_added.get(name) or plugins.find(KIND, name)))
+    """Import the checkpoint format of this name."""
+    return cast("Format", load_plugin(_added.get(name) or find_plugin(KIND, name)))
 
 
 def detect(path: Path) -> str:
     """The one format that this folder is in."""
     if not path.exists():
         raise ConfigError.of("checkpoint-missing", f"{path} does not exist", where=str(path))
-    found = [name for name in names() if load(name).detect(path)]
-    if len(found) == 1:
-        return found[0]
+    matches = [name for name in names() if load(name).detect(path)]
+    if len(matches) == 1:
+        return matches[0]
     if path.is_file():
-        said = f"{path} is a file, and a checkpoint is a folder"
-        raise ConfigError.of("checkpoint-format", said, where=str(path), hint=str(path.absolute().parent))
-    listed = ", ".join(found or names())
-    said = f"{path} holds checkpoints of several formats: {listed}"
-    if not found:
-        said = f"{path} is no checkpoint of a known format ({listed})"
-    hint = f"--from {found[0]}" if found else ""
-    raise ConfigError.of("checkpoint-format", said, where=str(path), hint=hint)
+        message = f"{path} is a file, and a checkpoint is a folder"
+        raise ConfigError.of("checkpoint-format", message, where=str(path), hint=str(path.absolute().parent))
+    listed = ", ".join(matches or names())
+    message = f"{path} holds checkpoints of several formats: {listed}"
+    if not matches:
+        message = f"{path} is not a checkpoint of a known format ({listed})"
+    hint = f"--from {matches[0]}" if matches else ""
+    raise ConfigError.of("checkpoint-format", message, where=str(path), hint=hint)

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias, Union
 
 import attrs
 
-from hpctrain.errors import ConfigError, IntegrityError
-from hpctrain_plugins.checkpoints.copying import bands as b
-from hpctrain_plugins.checkpoints.copying.reading import Checksum
+from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import bands as b
+from hpctrain_plugins.checkpoints.bands import Checksum
 
 ITEMSIZE = {
     "F64": 8,
@@ -26,6 +26,13 @@ ITEMSIZE = {
     "BOOL": 1,
     "F8_E4M3": 1,
     "F8_E5M2": 1,
+    "F8_E8M0": 1,
+    "F8_E4M3FNUZ": 1,
+    "F8_E5M2FNUZ": 1,
+    "U16": 2,
+    "U32": 4,
+    "U64": 8,
+    "C64": 8,
 }
 """Bytes per element by the names that safetensors uses."""
 
@@ -46,7 +53,7 @@ class LowRank:
 class Plus:
     """Tensors of the same shape are added: biases that ranks hold in parts."""
 
-    others: tuple[Tensor, ...]
+    addends: tuple[Tensor, ...]
 
 
 @attrs.frozen
@@ -78,17 +85,17 @@ class Tensor:
 
     @property
     def itemsize(self) -> int:
-        """Bytes per element."""
+        """How many bytes one element takes."""
         return ITEMSIZE[self.dtype]
 
     @property
     def numel(self) -> int:
-        """Elements."""
+        """How many elements the tensor has."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes."""
+        """How many bytes all elements take."""
         return self.numel * self.itemsize
 
     @property
@@ -97,14 +104,14 @@ class Tensor:
         return self.itemsize * math.prod(self.shape[1:])
 
     def named(self, name: str) -> Tensor:
-        """The same tensor under another name."""
+        """This tensor under another name."""
         return attrs.evolve(self, name=name)
 
     def shaped(self, *shape: int) -> Tensor:
-        """The same bytes under another shape."""
+        """This tensor's bytes with another shape."""
         if math.prod(shape) != self.numel:
-            said = f"{self.name} has shape {list(self.shape)} where {list(shape)} was expected"
-            raise IntegrityError.of("checkpoint-shape", said, where=self.name)
+            message = f"{self.name} has shape {list(self.shape)} where {list(shape)} was expected"
+            raise IntegrityError.of("checkpoint-shape", message, where=self.name)
         return attrs.evolve(self, shape=shape)
 
     def part(self, axis: int, start: int, stop: int) -> Tensor:
@@ -121,8 +128,8 @@ class Tensor:
         """Equal slices along `axis`; refuses a length that does not divide."""
         length = self.shape[axis]
         if length % parts:
-            said = f"axis {axis} of {self.name} has length {length}, not divisible by {parts}"
-            raise IntegrityError.of("checkpoint-shape", said, where=self.name)
+            message = f"axis {axis} of {self.name} has length {length}, not divisible by {parts}"
+            raise IntegrityError.of("checkpoint-shape", message, where=self.name)
         step = length // parts
         return [self.part(axis, i * step, (i + 1) * step) for i in range(parts)]
 
@@ -134,9 +141,9 @@ class Tensor:
 
     def _bare(self) -> None:
         if self.add is not None:
-            what = "a sum over ranks" if isinstance(self.add, Plus) else "a base and its adapter together"
-            said = f"{self.name} is {what}, which cannot be joined or split: convert to hf first"
-            raise ConfigError.of("checkpoint-unsupported", said, where=self.name)
+            kind = "a sum over ranks" if isinstance(self.add, Plus) else "a base and its adapter together"
+            message = f"{self.name} is {kind}, which cannot be joined or split: convert to hf first"
+            raise ConfigError.of("checkpoint-unsupported", message, where=self.name)
 
 
 def whole(name: str, dtype: str, shape: Sequence[int], file: Path, offset: int) -> Tensor:
@@ -156,15 +163,15 @@ def concat(parts: Sequence[Tensor], axis: int = 0) -> Tensor:
     first = parts[0]
     if len(parts) == 1:
         return first
-    for other in parts[1:]:
-        same = _without(first.shape, axis) == _without(other.shape, axis)
-        if first.dtype != other.dtype or not same:
-            said = (
+    for piece in parts[1:]:
+        shapes_agree = _without(first.shape, axis) == _without(piece.shape, axis)
+        if first.dtype != piece.dtype or not shapes_agree:
+            message = (
                 f"parts of {first.name} differ: {first.dtype} {list(first.shape)} "
-                f"and {other.dtype} {list(other.shape)}"
+                f"and {piece.dtype} {list(piece.shape)}"
             )
-            raise IntegrityError.of("checkpoint-shape", said, where=first.name)
-        other._bare()
+            raise IntegrityError.of("checkpoint-shape", message, where=first.name)
+        piece._bare()
     first._bare()
     length = sum(p.shape[axis] for p in parts)
     shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])

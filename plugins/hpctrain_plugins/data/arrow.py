@@ -20,14 +20,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hpctrain.errors import ConfigError
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.layer import File
-from hpctrain.model.run import Asset
-from hpctrain.model.step import Artifact, Need, Step
-from hpctrain.model.words import Cmd, Var, Word
+from hpctrain.plugin import Artifact, Asset, Cmd, ConfigError, File, Need, Step, Var, Word, hookimpl
 from hpctrain_plugins.data import keys
-from hpctrain_plugins.environments.wheels.wants import step_file
+from hpctrain_plugins.environments.wheels.packages_spec import step_file
 
 HPCTRAIN_API = 1
 
@@ -65,7 +60,7 @@ def prepare_data(name: str, asset: Asset, assets: Mapping[str, Word]) -> tuple[S
     if asset.use != "arrow":
         return None
     source, called, subset = _read(name, asset, assets)
-    inputs = {"from": keys.said(source), "name": called, "subset": subset}
+    inputs = {"from": keys.key_part(source), "name": called, "subset": subset}
     command = Cmd.of("python", step_file(PROGRAM), source, called, Var("WORK"), *filter(None, (subset,)))
     return (
         Step(
@@ -81,20 +76,20 @@ def prepare_data(name: str, asset: Asset, assets: Mapping[str, Word]) -> tuple[S
 
 
 def _read(name: str, asset: Asset, assets: Mapping[str, Word]) -> tuple[Word, str, str]:
-    given = asset.options
-    for key, value in given.items():
+    options = asset.options
+    for key, value in options.items():
         if key not in OPTIONS:
             raise _wrong(name, f'there is no option "{key}"; there are {", ".join(OPTIONS)}', key)
         if not isinstance(value, str):
             raise _wrong(name, f"{key} is a text", key)
-    source, called = str(given.get("from", "")), str(given.get("name", name))
+    source, called = str(options.get("from", "")), str(options.get("name", name))
     if source not in assets:
         before = ", ".join(assets) or "none"
-        said = f"{source} is no asset" if source else "from names no asset"
-        raise _wrong(name, f"{said}; those that stand before it: {before}", "from", 'from = "dataset"')
+        message = f"{source} is not an asset" if source else "from names no asset"
+        raise _wrong(name, f"{message}; those that stand before it: {before}", "from", 'from = "dataset"')
     if not NAME.match(called):
-        raise _wrong(name, f"{called!r} cannot begin the name of a file", "name", 'name = "my-data"')
-    return assets[source], called, str(given.get("subset", ""))
+        raise _wrong(name, f"{called!r} cannot start a file name", "name", 'name = "my-data"')
+    return assets[source], called, str(options.get("subset", ""))
 
 
 def _wrong(name: str, message: str, key: str, hint: str = "") -> ConfigError:

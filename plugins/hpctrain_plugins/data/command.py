@@ -6,14 +6,13 @@ import time
 
 import click
 
-from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError, HpctrainError, IntegrityError, NotReachable
-from hpctrain.render.shell import quoted
-from hpctrain.ui.progress import Line, Progress
+from hpctrain.command import Out, Progress, ProgressLine
+from hpctrain.plugin import ConfigError, HpctrainError, IntegrityError, NotReachable
+from hpctrain.toolbox import quoted
 from hpctrain_plugins.data import named
 from hpctrain_plugins.data.problems import problems
 from hpctrain_tokens.commands.answer import amount
-from hpctrain_tokens.commands.parser import parser
+from hpctrain_tokens.commands.parser import COMMANDS, parser
 from hpctrain_tokens.faults import GOES_ON, DataError
 
 HPCTRAIN_API = 1
@@ -22,6 +21,11 @@ KINDS: dict[str, type[HpctrainError]] = {
     **dict.fromkeys(("data-content", "data-index", "data-truncated", "data-unreadable"), IntegrityError),
 }
 """What is neither a wrong row nor a wrong option."""
+
+
+def subcommands() -> dict[str, list[str]]:
+    """Every command with its options, for completion scripts."""
+    return {name: parser("hpctrain data", name).long_options for name in COMMANDS}
 
 
 @click.command(
@@ -44,7 +48,7 @@ def command(out: Out, words: tuple[str, ...]) -> int:
             answer = args.run(args, tell)
     except DataError as error:
         kind = KINDS.get(error.faults[0].code, ConfigError)
-        failed = kind(*problems(error.faults, error.more))
+        failed = kind(*problems(error.faults, error.omitted))
         failed.closing = "nothing was made"
         raise failed from error
     except OSError as error:
@@ -70,7 +74,7 @@ class _Telling:
 
     def __init__(self, out: Out) -> None:
         self._progress = None if out.flags.quiet or out.flags.json else Progress(out.err)
-        self._line: Line | None = None
+        self._line: ProgressLine | None = None
         self._begun = time.monotonic()
 
     def __enter__(self) -> _Telling:
@@ -82,8 +86,8 @@ class _Telling:
         if self._line is None:
             self._line = self._progress.line("tokenize", "B")
         rate = tokens / max(time.monotonic() - self._begun, 1e-9)
-        said = f"{amount(tokens)} tokens   {amount(rate)} tokens/s"
-        self._line.update(done=read, total=total, note=said)
+        note = f"{amount(tokens)} tokens   {amount(rate)} tokens/s"
+        self._line.update(done=read, total=total, note=note)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._line is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hpctrain.model.words import Join, Loc, Word
+from hpctrain.plugin import Join, Loc, Word
 
 
-def said(word: Word) -> str:
+def key_part(word: Word) -> str:
     """A word as a part of a key: a Loc's path holds the key of what lies there."""
     if isinstance(word, Loc):
         return f"{word.role}:{word.path}"
-    return "".join(map(said, word.parts)) if isinstance(word, Join) else str(word)
+    return "".join(map(key_part, word.parts)) if isinstance(word, Join) else str(word)

@@ -13,14 +13,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpctrain.errors import ConfigError, HpctrainError
-from hpctrain.model.cluster import Cluster
+from hpctrain.plugin import Cluster, ConfigError, HpctrainError
 
 if TYPE_CHECKING:
-    from hpctrain.cli.out import Out
+    from hpctrain.command import Out
 
 TABLE = "tokenizers"
-GIVEN = ("tokenizer", "tokenizer_path", "vocab_file", "hf_tokenizer")
+TOKENIZER_OPTIONS = ("tokenizer", "tokenizer_path", "vocab_file", "hf_tokenizer")
 """What the commands call it."""
 
 
@@ -32,45 +31,46 @@ class Named(NamedTuple):
 
 
 def of(cluster: Cluster) -> dict[str, Named]:
-    """Those of a cluster."""
+    """The named tokenizers of a cluster, from its facts."""
     table = cluster.facts.get(TABLE, {})
     if not isinstance(table, dict):
         raise _wrong(f"facts.{TABLE}")
-    return {name: _read(name, said) for name, said in table.items()}
+    return {name: _read(name, entry) for name, entry in table.items()}
 
 
-def _read(name: str, said: Any) -> Named:
-    given = {"path": said} if isinstance(said, str) else said
-    if not isinstance(given, dict) or "path" not in given or set(given) - set(Named._fields):
+def _read(name: str, entry: Any) -> Named:
+    fields = {"path": entry} if isinstance(entry, str) else entry
+    if not isinstance(fields, dict) or "path" not in fields or set(fields) - set(Named._fields):
         raise _wrong(f"facts.{TABLE}.{name}")
-    if not all(isinstance(value, str) for value in given.values()):
+    if not all(isinstance(value, str) for value in fields.values()):
         raise _wrong(f"facts.{TABLE}.{name}")
-    return Named(**given)
+    return Named(**fields)
 
 
 def _wrong(where: str) -> ConfigError:
-    said = "a named tokenizer is a path, or a table with path and template"
-    return ConfigError.of("data-options", said, where=where, hint='base = "/path/to/tokenizer.json"')
+    message = "a named tokenizer is a path, or a table with path and template"
+    return ConfigError.of("data-options", message, where=where, hint='base = "/path/to/tokenizer.json"')
 
 
 def put(args: Namespace, out: Out) -> None:
     """Paths in the place of names, where a command was given one of this machine's."""
-    asked = {key: getattr(args, key, "") for key in GIVEN}
-    words = {key: word for key, word in asked.items() if word and "/" not in word and not Path(word).exists()}
-    known = _here(out) if words else {}
+    values = {key: getattr(args, key, "") for key in TOKENIZER_OPTIONS}
+    words = {
+        key: word for key, word in values.items() if word and "/" not in word and not Path(word).exists()
+    }
+    tokenizers = _detected_tokenizers(out) if words else {}
     for key, word in words.items():
-        if word in known:
-            setattr(args, key, known[word].path)
-            if known[word].template and not getattr(args, "chat_template", "given"):
-                args.chat_template = known[word].template
+        if word in tokenizers:
+            setattr(args, key, tokenizers[word].path)
+            if tokenizers[word].template and not getattr(args, "chat_template", "given"):
+                args.chat_template = tokenizers[word].template
 
 
-def _here(out: Out) -> dict[str, Named]:
-    from hpctrain.cli.clusters import read
-    from hpctrain.session import detected
+def _detected_tokenizers(out: Out) -> dict[str, Named]:
+    from hpctrain.command import detected_cluster, read_facts
 
     try:
-        name = detected()
+        name = detected_cluster()
     except HpctrainError:  # on no cluster that is installed
         name = "local"
-    return of(read(name, out).cluster)
+    return of(read_facts(name, out).cluster)

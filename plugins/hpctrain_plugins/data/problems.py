@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from hpctrain.errors import Problem, Span
+from hpctrain.plugin import Problem, Span
 from hpctrain_tokens.faults import Fault
 
 LONGEST = 1 << 16
@@ -14,16 +14,16 @@ LONGEST = 1 << 16
 PLAIN = (".jsonl", ".json", ".ndjson", ".txt")
 
 
-def problems(faults: Iterable[Fault], more: int = 0) -> list[Problem]:
-    """Each fault as a problem; what is left out is a note of the last."""
-    found = list(faults)
-    lines = _lines(found)
-    shown = [_problem(fault, lines.get((fault.file, fault.line), "")) for fault in found]
-    if more and shown:
+def problems(faults: Iterable[Fault], omitted: int = 0) -> list[Problem]:
+    """Faults of data files as problems; a note of the last one counts the `omitted`."""
+    all_faults = list(faults)
+    lines = _lines(all_faults)
+    results = [_problem(fault, lines.get((fault.file, fault.line), "")) for fault in all_faults]
+    if omitted and results:
         import attrs
 
-        shown[-1] = attrs.evolve(shown[-1], notes=(*shown[-1].notes, f"and {more:,} more"))
-    return shown
+        results[-1] = attrs.evolve(results[-1], notes=(*results[-1].notes, f"and {omitted:,} more"))
+    return results
 
 
 def _problem(fault: Fault, text: str) -> Problem:
@@ -43,15 +43,15 @@ def _place(fault: Fault, text: str) -> tuple[int, int | None]:
 
 def _lines(faults: Iterable[Fault]) -> dict[tuple[str, int], str]:
     """The lines that faults point at, read in one pass over each file."""
-    wanted: dict[str, set[int]] = {}
+    line_numbers: dict[str, set[int]] = {}
     for fault in faults:
         if fault.line and fault.file.endswith(PLAIN):
-            wanted.setdefault(fault.file, set()).add(fault.line)
-    return {(name, n): text for name, ns in wanted.items() for n, text in _of(Path(name), ns)}
+            line_numbers.setdefault(fault.file, set()).add(fault.line)
+    return {(name, n): text for name, ns in line_numbers.items() for n, text in _of(Path(name), ns)}
 
 
 def _of(path: Path, numbers: set[int]) -> list[tuple[int, str]]:
-    last, found = max(numbers), []
+    last, lines = max(numbers), []
     try:
         with path.open("rb") as file:
             number = 0
@@ -63,8 +63,8 @@ def _of(path: Path, numbers: set[int]) -> list[tuple[int, str]]:
                 number += begins
                 whole = begins and (part.endswith(b"\n") or len(part) < LONGEST)
                 if whole and number in numbers:
-                    found.append((number, part.decode("utf-8", "replace").rstrip("\r\n").lstrip("\ufeff")))
+                    lines.append((number, part.decode("utf-8", "replace").rstrip("\r\n").lstrip("\ufeff")))
                 begins = part.endswith(b"\n")
     except OSError:
         return []
-    return found
+    return lines

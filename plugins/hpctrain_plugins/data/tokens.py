@@ -22,12 +22,21 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpctrain.errors import ConfigError
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.run import Asset
-from hpctrain.model.step import Artifact, Launch, Need, Step
-from hpctrain.model.words import Cmd, Join, Loc, Var, Word
+from hpctrain.plugin import (
+    Artifact,
+    Asset,
+    Cluster,
+    Cmd,
+    ConfigError,
+    Join,
+    Launch,
+    Loc,
+    Need,
+    Step,
+    Var,
+    Word,
+    hookimpl,
+)
 from hpctrain_plugins.data import keys, named
 from hpctrain_plugins.data.named import Named
 from hpctrain_tokens import FORMAT
@@ -56,16 +65,16 @@ def prepare_data(
     """One step in the run's environment that makes the files and goes on where a killed one ended."""
     if asset.use != "tokens":
         return None
-    given = _Given(name, asset.options, assets, named.of(cluster))
-    inputs = tuple(given.located(text, "inputs") for text in given.inputs())
-    options = tuple(given.options())
-    read = [keys.said(word) for word in (*inputs, *options)]
-    made = Artifact(name="tokens", role=ROLE, inputs={"format": FORMAT, "read": read}, arch="any")
+    asset_options = _AssetOptions(name, asset.options, assets, named.of(cluster))
+    inputs = tuple(asset_options.located(text, "inputs") for text in asset_options.inputs())
+    options = tuple(asset_options.options())
+    read = [keys.key_part(word) for word in (*inputs, *options)]
+    artifact = Artifact(name="tokens", role=ROLE, inputs={"format": FORMAT, "read": read}, arch="any")
     cores = min(CORES, cluster.hardware.cores_per_node)
     command = Cmd.of(
         *("python", "-m", "hpctrain_tokens", "prepare", *inputs),
         *("--output-prefix", Join(Var("WORK"), f"/{name}")),
-        *("--work", Loc(ROLE, f".partial/{made.filename}"), "--workers", "0"),
+        *("--work", Loc(ROLE, f".partial/{artifact.filename}"), "--workers", "0"),
         *options,
     )
     return (
@@ -74,7 +83,7 @@ def prepare_data(
             commands=(command,),
             needs=frozenset({Need.TARGET}),
             inside=True,
-            makes=made,
+            makes=artifact,
             launch=Launch(cpus_per_rank=cores),
             minutes=MINUTES,
             code=("hpctrain_tokens",),
@@ -82,17 +91,21 @@ def prepare_data(
     )
 
 
-class _Given:
+class _AssetOptions:
     """The options of one asset, judged by the parser of the command itself."""
 
     def __init__(
-        self, name: str, options: Mapping[str, Any], assets: Mapping[str, Word], known: Mapping[str, Named]
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        assets: Mapping[str, Word],
+        tokenizers: Mapping[str, Named],
     ) -> None:
-        self.name, self.given, self.assets, self.known = name, dict(options), assets, known
+        self.name, self.settings, self.assets, self.tokenizers = name, dict(options), assets, tokenizers
         self._add_template()
         for key in BY_PLAN[1:]:
             if key in options:
-                raise self.wrong(f"{key} is the plan's to say", key)
+                raise self.wrong(f"{key} is set by the plan", key)
         plain = [str(word) for word in self._flags(lambda text, _: text)]
         try:
             parser("hpctrain data", "prepare").parse_args([*self.inputs(), "--output-prefix", "x", *plain])
@@ -100,10 +113,14 @@ class _Given:
             raise self.wrong(error.faults[0].message) from None
 
     def _add_template(self) -> None:
-        """That of a tokenizer with a name, where none is chosen."""
-        tokenizer = str(self.given.get("tokenizer", ""))
-        if tokenizer not in self.assets and tokenizer in self.known and self.known[tokenizer].template:
-            self.given.setdefault("chat_template", self.known[tokenizer].template)
+        """Use the chat template that the facts name for this tokenizer, where the run file chooses none."""
+        tokenizer = str(self.settings.get("tokenizer", ""))
+        if (
+            tokenizer not in self.assets
+            and tokenizer in self.tokenizers
+            and self.tokenizers[tokenizer].template
+        ):
+            self.settings.setdefault("chat_template", self.tokenizers[tokenizer].template)
 
     def wrong(self, message: str, key: str = "", hint: str = "") -> ConfigError:
         where = f"assets.{self.name}.options" + (f".{key}" if key else "")
@@ -112,38 +129,38 @@ class _Given:
         )
 
     def inputs(self) -> list[str]:
-        found = self.given.get("inputs")
-        if not isinstance(found, (list, tuple)) or not found or not all(isinstance(i, str) for i in found):
+        names = self.settings.get("inputs")
+        if not isinstance(names, (list, tuple)) or not names or not all(isinstance(i, str) for i in names):
             raise self.wrong("inputs names no asset", "inputs", 'inputs = ["corpus:train"]')
-        return list(found)
+        return list(names)
 
     def located(self, text: str, key: str) -> Word:
         """An asset, what is inside of it, or a path on the cluster."""
         match = _REFERENCE.match(text)
         if match is not None and match["name"] in self.assets:
-            place, rest = self.assets[match["name"]], match["rest"]
-            return Join(place, rest) if rest else place
+            place, suffix = self.assets[match["name"]], match["rest"]
+            return Join(place, suffix) if suffix else place
         if text.startswith("/"):
             return text
         before = ", ".join(self.assets) or "none"
-        said = f"{text} is no asset; those that stand before it: {before}"
+        message = f"{text} is not an asset; those that stand before it: {before}"
         if key == "tokenizer":
-            if text in self.known:
-                return self.known[text].path
-            said += f"; tokenizers with a name: {', '.join(self.known) or 'none'}"
-        raise self.wrong(said, key)
+            if text in self.tokenizers:
+                return self.tokenizers[text].path
+            message += f"; tokenizers with a name: {', '.join(self.tokenizers) or 'none'}"
+        raise self.wrong(message, key)
 
     def options(self) -> Iterator[Word]:
         return self._flags(self.located)
 
     def _flags(self, locate: Any) -> Iterator[Word]:
         """The options as words of a command line, in the order of their names."""
-        for key in sorted(set(self.given) - {"inputs"}):
-            value = self.given[key]
+        for key in sorted(set(self.settings) - {"inputs"}):
+            value = self.settings[key]
             flag = f"--{key.replace('_', '-')}"
             if value is True:
                 yield flag
             elif value is not False:
-                said = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+                text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
                 yield flag
-                yield locate(said, key) if key in FROM_ASSETS else said
+                yield locate(text, key) if key in FROM_ASSETS else text

@@ -10,20 +10,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
+from attrs import frozen
 
-from hpctrain.errors import ConfigError, Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.layer import EnvVar, How, Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin, Step
-from hpctrain.model.words import Raw
+from hpctrain.plugin import (
+    Cluster,
+    ConfigError,
+    EnvVar,
+    How,
+    Layer,
+    Pin,
+    Plan,
+    Problem,
+    Raw,
+    RunSpec,
+    Step,
+    hookimpl,
+)
 from hpctrain_plugins.environments.wheels import options, unverified
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
     from hpctrain_plugins.environments.wheels.build import Building
 
 HPCTRAIN_API = 1
@@ -49,7 +55,7 @@ class Options(options.Options):
 
 
 @hookimpl
-def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
+def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
     """Every wheel at its version; conda's own packages are pinned by what `specs` says."""
     from hpctrain_plugins.environments.wheels import pins
 
@@ -66,28 +72,36 @@ def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[St
 @hookimpl
 def enter_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Layer:
     """The prefix in front of everything else, by its path."""
-    made = _building(run, cluster, pins)
-    layer = made.layer()
-    asked: Options = run.environment.options or Options()
+    building = _building(run, cluster, pins)
+    layer = building.layer()
+    conda_options: Options = run.environment.options or Options()
     env = tuple(v for v in layer.env if v.name != "VIRTUAL_ENV")
-    here = EnvVar(name="CONDA_PREFIX", value=made.artifact().loc, why="tools look here for the prefix")
-    other = EnvVar(name="VIRTUAL_ENV", how=How.UNSET, why="another environment's pip would install there")
-    task = (*layer.task, SCRIPTS) if asked.activate else layer.task
-    return attrs.evolve(layer, env=(*env, here, other), task=task)
+    conda_prefix = EnvVar(
+        name="CONDA_PREFIX", value=building.artifact().loc, why="tools look here for the prefix"
+    )
+    virtual_env = EnvVar(
+        name="VIRTUAL_ENV", how=How.UNSET, why="another environment's pip would install there"
+    )
+    task = (*layer.task, SCRIPTS) if conda_options.activate else layer.task
+    return attrs.evolve(layer, env=(*env, conda_prefix, virtual_env), task=task)
 
 
 @hookimpl
-def check_run(plan: Plan) -> list[Problem]:
-    """Pins whose hash nobody could check are said in every plan."""
-    return unverified.problems(plan.pins)
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
+    """What `lock` would refuse without asking anybody; pins whose hash nobody could check."""
+    from hpctrain_plugins.environments.wheels import refused
+
+    return [*refused.problems(run, cluster), *unverified.problems(plan.pins)]
 
 
 def _building(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Building:
     from hpctrain_plugins.environments.wheels import build, ways
 
     _python(run)
-    asked: Options = run.environment.options or Options()
-    return build.of(run, cluster, pins, ways.Conda(asked.program, asked.channels, asked.specs))
+    conda_options: Options = run.environment.options or Options()
+    return build.of(
+        run, cluster, pins, ways.Conda(conda_options.program, conda_options.channels, conda_options.specs)
+    )
 
 
 def _python(run: RunSpec) -> None:

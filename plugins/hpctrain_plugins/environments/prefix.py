@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from hpctrain.model.layer import EnvVar, How, Layer
-from hpctrain.model.words import Join, Loc, Word
+from hpctrain.plugin import EnvVar, How, Join, Layer, Loc, Word
+
+OTHERS_KEPT_OUT = (
+    EnvVar(
+        name="PYTHONNOUSERSITE",
+        value="1",
+        why="packages in ~/.local would win over the image's, and home may be mounted",
+    ),
+    EnvVar(name="PYTHONHOME", how=How.UNSET, why="the host's Python is not the image's"),
+)
+"""Of an image whose own Python is used: its caller's variables may come with it."""
 
 
 def python(prefix: Word) -> Word:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import attrs
+from attrs import frozen
 
-from hpctrain.defaults import names
-from hpctrain.errors import ConfigError
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.layer import Bind, Layer, Module
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Artifact, Need, Pin, Step
-from hpctrain.model.words import Cmd, Var, Word
-from hpctrain_plugins.environments import prefix
-from hpctrain_plugins.environments.wheels.wants import name_of
+from hpctrain.plugin import (
+    Artifact,
+    Bind,
+    Cluster,
+    Cmd,
+    ConfigError,
+    Layer,
+    Module,
+    Need,
+    Pin,
+    RunSpec,
+    Step,
+    Var,
+    Word,
+    hookimpl,
+)
+from hpctrain.toolbox import target_arch
+from hpctrain_plugins.environments import image, prefix
+from hpctrain_plugins.environments.wheels.packages_spec import name_of
 
 HPCTRAIN_API = 1
 
@@ -51,7 +60,7 @@ def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[St
         return ()
     inputs = {"imports": named, **attrs.asdict(options)}
     proof = Artifact(
-        name="verified", role="env", inputs=inputs, arch=names.arch(pins, cluster), suffix=".txt"
+        name="verified", role="env", inputs=inputs, arch=target_arch(pins, cluster), suffix=".txt"
     )
     # By its path: `python` would be another one where the prefix does not exist.
     program = prefix.python(options.prefix) if options.prefix else "python"
@@ -66,19 +75,26 @@ def enter_env(run: RunSpec, cluster: Cluster, binds: tuple[Bind, ...]) -> Layer:
     modules = tuple(map(Module.parse, options.modules))
     if options.prefix:
         # Said in each task, because a prefix may go after it was verified: PATH alone would find another.
-        there = Cmd.of("ls", "-L", prefix.python(options.prefix), stdout="/dev/null")
-        return attrs.evolve(prefix.layer(options.prefix), modules=modules, task=(there,))
+        prefix_check = Cmd.of("ls", "-L", prefix.python(options.prefix), stdout="/dev/null")
+        return attrs.evolve(prefix.layer(options.prefix), modules=modules, task=(prefix_check,))
     if options.image:
-        return Layer(modules=modules, wrap=_apptainer(options.image, cluster, binds))
+        # Apptainer refuses to bind a folder that nobody made yet.
+        folders = tuple(Cmd.of("mkdir", "-p", folder) for folder in image.folders(binds))
+        return Layer(
+            env=prefix.OTHERS_KEPT_OUT,
+            modules=modules,
+            wrap=_apptainer(options.image, cluster, binds),
+            job=folders,
+        )
     return Layer(modules=modules)
 
 
-def _apptainer(image: str, cluster: Cluster, binds: tuple[Bind, ...]) -> tuple[Word, ...]:
+def _apptainer(file: str, cluster: Cluster, binds: tuple[Bind, ...]) -> tuple[Word, ...]:
     """The image with the GPUs and every folder that must be visible."""
     from hpctrain_plugins.environments.apptainer import words
 
     flags = map(words.option, binds)
-    return ("apptainer", "exec", *words.GPU_FLAG[cluster.hardware.gpu_kind], *flags, image)
+    return ("apptainer", "exec", *words.GPU_FLAG[cluster.hardware.gpu_kind], *flags, file)
 
 
 def _options(run: RunSpec) -> Options:

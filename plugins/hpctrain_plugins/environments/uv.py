@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpctrain.errors import Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.layer import Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin, Step
+from attrs import frozen
+
+from hpctrain.plugin import Cluster, Layer, Pin, Plan, Problem, RunSpec, Step, hookimpl
 from hpctrain_plugins.environments.wheels import options, unverified
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 HPCTRAIN_API = 1
 
@@ -29,7 +24,7 @@ class Options(options.Options):
 
 
 @hookimpl
-def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
+def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
     """Every package at its version, uv among them."""
     from hpctrain_plugins.environments.wheels import pins, ways
 
@@ -53,6 +48,8 @@ def enter_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Layer:
 
 
 @hookimpl
-def check_run(plan: Plan) -> list[Problem]:
-    """Pins whose hash nobody could check are said in every plan."""
-    return unverified.problems(plan.pins)
+def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
+    """What `lock` would refuse without asking anybody; pins whose hash nobody could check."""
+    from hpctrain_plugins.environments.wheels import refused
+
+    return [*refused.problems(run, cluster), *unverified.problems(plan.pins)]

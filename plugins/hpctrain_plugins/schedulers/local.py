@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.job import Allocation, Job, JobFiles, JobState
-from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.plugin import Allocation, Binding, Job, JobFiles, JobState, Plan, PlannedStep, Problem, hookimpl
 from hpctrain_plugins.schedulers import local_render
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 HPCTRAIN_API = 1
+
+
+@hookimpl
+def check_run(plan: Plan) -> list[Problem]:
+    """What is said to a scheduler, and means nothing to processes of one computer."""
+    from hpctrain_plugins.schedulers.local_checks import problems
+
+    return list(problems(plan))
 
 
 @hookimpl
@@ -22,7 +28,7 @@ def render_job(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
 
 
 @hookimpl
-def submit_job(job: Job, tools: Tools) -> str:
+def submit_job(job: Job, tools: ProgramRunner) -> str:
     """Start the detached runner; a tag that runs already gives its id and no second job."""
     from hpctrain_plugins.schedulers.local_jobs import submitted
 
@@ -49,5 +55,5 @@ def cancel_jobs(ids: tuple[str, ...]) -> bool:
 
 @hookimpl
 def allocation() -> Allocation:
-    """This machine is always ours."""
+    """An allocation of this computer, which needs no scheduler."""
     return Allocation(job="here")

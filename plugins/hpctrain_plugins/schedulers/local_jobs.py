@@ -11,11 +11,8 @@ from pathlib import Path
 
 import attrs
 
-from hpctrain.errors import NotReachable, Problem, SubmitError
-from hpctrain.model.job import Job, JobState, State
-from hpctrain.run.registry import state_folder
-from hpctrain.run.submit import UNCLEAR
-from hpctrain.run.tools import ToolFailed, Tools
+from hpctrain.plugin import Job, JobState, NotReachable, Problem, ProgramRunner, State, SubmitError
+from hpctrain.toolbox import UNCLEAR, ToolFailed, state_folder
 
 GRACE_SECONDS = 10.0
 """Between TERM and KILL."""
@@ -78,7 +75,7 @@ def folder() -> Path:
     return state_folder(os.environ) / "jobs"
 
 
-def submitted(job: Job, tools: Tools) -> str:
+def submitted(job: Job, tools: ProgramRunner) -> str:
     """Start the runner and give the id it took."""
     env = {**job.env, "HPC_STATE": str(folder())}
     try:
@@ -92,16 +89,16 @@ def submitted(job: Job, tools: Tools) -> str:
     return done.out.split()[-1]
 
 
-def _not_started(code: str, job: Job, said: str) -> SubmitError:
+def _not_started(code: str, job: Job, output: str) -> SubmitError:
     message = f"the job of step {job.step} did not start"
-    return SubmitError(Problem(code=code, message=message, where=job.step, notes=tuple(said.splitlines())))
+    return SubmitError(Problem(code=code, message=message, where=job.step, notes=tuple(output.splitlines())))
 
 
 def find(ids: tuple[str, ...], tags: tuple[str, ...]) -> Iterator[LocalJob]:
     """The known jobs among `ids` and `tags`; without either all of them."""
     everything = not (ids or tags)
-    known = {path.stem for path in folder().glob("*.job")} if everything else set()
-    for ident in sorted({*ids, *(tag[:12] for tag in tags), *known}):
+    stored_ids = {path.stem for path in folder().glob("*.job")} if everything else set()
+    for ident in sorted({*ids, *(tag[:12] for tag in tags), *stored_ids}):
         job = _read(folder(), ident)
         if job is not None and (everything or ident in ids or job.tag in tags):
             yield job

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from hpctrain.model.job import JobFiles
-from hpctrain.model.plan import Binding, Plan, PlannedStep
-from hpctrain.model.words import Cmd, Var, Word
-from hpctrain.render import scripts
+from hpctrain.plugin import Binding, Cmd, JobFiles, Plan, PlannedStep, Shape, Var, Word, step_files
 
 NOTICE_SECONDS = 120
 
@@ -21,7 +18,7 @@ SCRIPTS = {
 def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
     """The step's scripts with the runner beside them, and the command that starts it."""
     launch, name = planned.step.launch, planned.name
-    shape = scripts.Shape(
+    shape = Shape(
         job=(
             'export HPC_JOB="${HPC_JOB:-local-$$}" HPC_ATTEMPT=0 HPC_HEAD=127.0.0.1',
             f"export HPC_NODES={launch.nodes} HPC_GPUS={launch.gpus_per_node}",
@@ -31,8 +28,8 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         start_nodes=_ranks(name, 1, launch.nodes),
         files=SCRIPTS,
     )
-    found = scripts.step_files(planned, plan, binding, shape)
-    return JobFiles(files=found, submit=submit(planned, plan), attach=())
+    script_files = step_files(planned, plan, binding, shape)
+    return JobFiles(files=script_files, submit=submit(planned, plan), attach=())
 
 
 def submit(planned: PlannedStep, plan: Plan) -> Cmd:
@@ -45,7 +42,7 @@ def submit(planned: PlannedStep, plan: Plan) -> Cmd:
         Var("HPC_TAG"),
         str(seconds),
         str(min(NOTICE_SECONDS, seconds // 2)),
-        ",".join(plan.cluster.policy.submit_env),
+        ",".join(plan.cluster.exported),
         Var("HPC_AFTER"),
     )
 

@@ -8,14 +8,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.job import Allocation, Job, JobFiles, JobState
-from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.plugin import (
+    Allocation,
+    Binding,
+    Cluster,
+    Job,
+    JobFiles,
+    JobState,
+    Plan,
+    PlannedStep,
+    Problem,
+    RunSpec,
+    hookimpl,
+)
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 HPCTRAIN_API = 1
+
+NAME = "slurm"
+
+
+@hookimpl
+def check_run(run: RunSpec, cluster: Cluster) -> list[Problem]:
+    """Words for sbatch that would take the place of hpctrain's own, and limits that cannot be counted."""
+    from hpctrain.toolbox import uncounted_limits
+
+    problems = list(uncounted_limits(cluster, "--partition=", "--qos="))
+    if NAME in run.resources.ask:
+        from hpctrain_plugins.schedulers import slurm_checks
+
+        problems += slurm_checks.problems(run)
+    return problems
 
 
 @hookimpl
@@ -27,7 +52,7 @@ def render_job(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
 
 
 @hookimpl
-def submit_job(job: Job, tools: Tools) -> str:
+def submit_job(job: Job, tools: ProgramRunner) -> str:
     """Call sbatch once; the tag is already in `job.argv`."""
     from hpctrain_plugins.schedulers.slurm_submit import submitted
 
@@ -36,7 +61,7 @@ def submit_job(job: Job, tools: Tools) -> str:
 
 @hookimpl
 def query_jobs(
-    ids: tuple[str, ...], tags: tuple[str, ...], account: str, project: bool, tools: Tools
+    ids: tuple[str, ...], tags: tuple[str, ...], account: str, project: bool, tools: ProgramRunner
 ) -> list[JobState]:
     """One squeue, then sacct for what is missing; or one squeue of the account."""
     from hpctrain_plugins.schedulers import slurm_project, slurm_query
@@ -45,7 +70,7 @@ def query_jobs(
 
 
 @hookimpl
-def cancel_jobs(ids: tuple[str, ...], tools: Tools) -> bool:
+def cancel_jobs(ids: tuple[str, ...], tools: ProgramRunner) -> bool:
     """Cancel; jobs that are over are no error."""
     from hpctrain_plugins.schedulers.slurm_query import cancelled
 
@@ -53,8 +78,8 @@ def cancel_jobs(ids: tuple[str, ...], tools: Tools) -> bool:
 
 
 @hookimpl
-def allocation(environ: Mapping[str, str], tools: Tools) -> Allocation | None:
+def allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allocation | None:
     """The job of this shell: of salloc, of srun --pty, or of a batch script."""
-    from hpctrain_plugins.schedulers.slurm_query import held
+    from hpctrain_plugins.schedulers.slurm_query import current_allocation
 
-    return held(environ, tools)
+    return current_allocation(environ, tools)

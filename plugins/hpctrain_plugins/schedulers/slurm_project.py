@@ -6,21 +6,21 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hpctrain.model.job import JobState
+from hpctrain.plugin import JobState
 from hpctrain_plugins.schedulers import slurm_query, slurm_words
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
-FIELDS = "JobID,State,UserName,NumNodes,tres-alloc"
+FIELDS = "JobID,State,UserName,NumNodes,tres-alloc,Partition,QOS"
 _GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")
 
 
-def jobs(account: str, tools: Tools) -> list[JobState]:
+def jobs(account: str, tools: ProgramRunner) -> list[JobState]:
     """Jobs that run or wait; a site that hides those of others shows yours."""
     form = ",".join(f"{field}:{slurm_query.SEPARATOR}" for field in FIELDS.split(","))
     whose = f"--account={account}" if account else "--me"
-    return parsed(slurm_query.asked(("squeue", whose, "--noheader", f"--Format={form}"), tools))
+    return parsed(slurm_query.squeue_lines(("squeue", whose, "--noheader", f"--Format={form}"), tools))
 
 
 def parsed(lines: Iterable[str]) -> list[JobState]:
@@ -30,7 +30,7 @@ def parsed(lines: Iterable[str]) -> list[JobState]:
     return [_state(*row) for row in rows if len(row) == columns and row[0].isdigit() and row[3].isdigit()]
 
 
-def _state(ident: str, state: str, user: str, nodes: str, counted: str) -> JobState:
+def _state(ident: str, state: str, user: str, nodes: str, counted: str, partition: str, qos: str) -> JobState:
     gpus = _GPUS.search(counted)
     return JobState(
         id=ident,
@@ -38,4 +38,5 @@ def _state(ident: str, state: str, user: str, nodes: str, counted: str) -> JobSt
         user=user,
         node_count=int(nodes),
         gpus=int(gpus[1]) if gpus else None,
+        queue_options=slurm_words.queue_options(partition, qos),
     )

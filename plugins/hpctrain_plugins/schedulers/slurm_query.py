@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from hpctrain.errors import NotReachable, Problem
-from hpctrain.model.job import Allocation, JobState
+from hpctrain.plugin import Allocation, JobState, NotReachable, Problem
 from hpctrain_plugins.schedulers import slurm_words as words
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 SECONDS = 60.0
 ANY = range(-64, 256)
@@ -28,30 +27,30 @@ Code: TypeAlias = "Callable[[str], int | None]"
 _TAG = re.compile(r"(?:hpctrain:|\.)([0-9a-f]{32})(?![0-9a-f])", re.ASCII)
 
 
-def states(ids: tuple[str, ...], tags: tuple[str, ...], tools: Tools) -> list[JobState]:
+def states(ids: tuple[str, ...], tags: tuple[str, ...], tools: ProgramRunner) -> list[JobState]:
     """The jobs among `ids` and `tags` that Slurm knows, or all of mine; a missing one is for the caller
     to call unknown."""
-    mine = queue(tools)
+    queued = queue(tools)
     if not (ids or tags):
-        return mine
-    found = [job for job in mine if job.id in ids or (job.tag and job.tag in tags)]
-    lost_ids = tuple(i for i in ids if all(job.id != i for job in found))
-    lost_tags = tuple(t for t in tags if all(job.tag != t for job in found))
+        return queued
+    jobs = [job for job in queued if job.id in ids or (job.tag and job.tag in tags)]
+    lost_ids = tuple(i for i in ids if all(job.id != i for job in jobs))
+    lost_tags = tuple(t for t in tags if all(job.tag != t for job in jobs))
     if lost_ids:
-        found += accounted(("--jobs=" + ",".join(lost_ids),), tools)
+        jobs += accounted(("--jobs=" + ",".join(lost_ids),), tools)
     elif lost_tags:
-        found += [job for job in accounted((f"--starttime={SINCE}",), tools) if job.tag in lost_tags]
-    return found
+        jobs += [job for job in accounted((f"--starttime={SINCE}",), tools) if job.tag in lost_tags]
+    return jobs
 
 
-def queue(tools: Tools) -> list[JobState]:
+def queue(tools: ProgramRunner) -> list[JobState]:
     """All jobs of mine in the controller's memory, also those that just ended."""
     form = ",".join(f"{field}:{SEPARATOR}" for field in SQUEUE.split(","))
     argv = ("squeue", "--me", "--noheader", "--states=all", f"--Format={form}")
-    return parsed(asked(argv, tools), SEPARATOR, _wait_status)
+    return parsed(squeue_lines(argv, tools), SEPARATOR, _wait_status)
 
 
-def asked(argv: tuple[str, ...], tools: Tools) -> list[str]:
+def squeue_lines(argv: tuple[str, ...], tools: ProgramRunner) -> list[str]:
     """The lines of one squeue; NotReachable when the controller is silent."""
     try:
         done = tools.run(argv, timeout=SECONDS, ok=ANY)
@@ -62,9 +61,9 @@ def asked(argv: tuple[str, ...], tools: Tools) -> list[str]:
     return done.out.splitlines()
 
 
-def accounted(which: tuple[str, ...], tools: Tools) -> list[JobState]:
-    """The same from the accounting, newest attempt of each; nothing where a site has none."""
-    argv = ("sacct", "--allocations", "--noheader", "--parsable2", f"--format={SACCT}", *which)
+def accounted(selection: tuple[str, ...], tools: ProgramRunner) -> list[JobState]:
+    """The states of jobs from the accounting, newest attempt of each; [] where a site has none."""
+    argv = ("sacct", "--allocations", "--noheader", "--parsable2", f"--format={SACCT}", *selection)
     try:
         done = tools.run(argv, timeout=SECONDS, ok=ANY)
     except NotReachable:
@@ -83,19 +82,19 @@ def _state(row: Iterable[str], code: Code) -> JobState:
     ident, state, status, reason, used, limit, start, nodes, partition, qos, name, comment = (
         part.strip() for part in row
     )
-    found = words.state(state)
+    job_state = words.state(state)
     tag = _TAG.search(comment) or _TAG.search(name)
     return JobState(
         id=ident,
-        state=found,
+        state=job_state,
         tag=tag[1] if tag else "",
         name=name,
         reason=words.reason(reason, state),
-        exit_code=code(status) if found.over else None,
+        exit_code=code(status) if job_state.over else None,
         nodes=() if nodes.startswith(("None", "(null)")) else words.hosts(nodes),
         elapsed_s=seconds(used),
         limit_s=seconds(limit),
-        asked=(f"--partition={partition}", f"--qos={qos}"),
+        queue_options=words.queue_options(partition, qos),
         start="" if start in ("N/A", "Unknown", "None") else start,
     )
 
@@ -123,22 +122,22 @@ def _wait_status(text: str) -> int | None:
 
 
 def _exit_code(text: str) -> int | None:
-    """sacct gives `code:signal`."""
+    """The exit code in sacct's `code:signal`."""
     code, _, signal = text.partition(":")
     if not code.isdigit():
         return None
     return int(code) or (128 + int(signal) if signal.isdigit() and int(signal) else 0)
 
 
-def held(environ: Mapping[str, str], tools: Tools) -> Allocation | None:
+def current_allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allocation | None:
     """The allocation that these variables tell of, with the time that Slurm says is left."""
     job = environ.get("SLURM_JOB_ID", "")
     if not job:
         return None
     done = tools.run(("squeue", "--noheader", f"--jobs={job}", "--format=%L"), timeout=SECONDS, ok=ANY)
-    mine = {name: value for name, value in environ.items() if name.startswith("SLURM_")}
+    variables = {name: value for name, value in environ.items() if name.startswith("SLURM_")}
     for name in LAYOUT:
-        mine.pop(name, None)
+        variables.pop(name, None)
     nodes = environ.get("SLURM_JOB_NUM_NODES", "1")
     cpus = re.findall(r"(?:^|,)(\d+)", environ.get("SLURM_JOB_CPUS_PER_NODE", ""))  # 64(x2),32
     return Allocation(
@@ -147,11 +146,11 @@ def held(environ: Mapping[str, str], tools: Tools) -> Allocation | None:
         cpus=min(map(int, cpus), default=None),
         left_s=seconds(done.out.strip()) if done.code == 0 else None,
         # a shell is itself a step, which holds what our own steps need
-        env={**mine, "SLURM_OVERLAP": "1"},
+        env={**variables, "SLURM_OVERLAP": "1"},
     )
 
 
-def cancelled(ids: tuple[str, ...], tools: Tools) -> bool:
+def cancelled(ids: tuple[str, ...], tools: ProgramRunner) -> bool:
     """Cancel jobs; those that are over or unknown are no error, an unanswered request is one."""
     if not ids:
         return True
@@ -159,14 +158,14 @@ def cancelled(ids: tuple[str, ...], tools: Tools) -> bool:
         done = tools.run(("scancel", *ids), timeout=SECONDS, ok=ANY)
     except NotReachable as error:
         raise _silent(str(error)) from error
-    said = [line for line in done.err.splitlines() if not _GONE.search(line)]
-    if done.code != 0 and said:
-        raise _silent("\n".join(said))
+    errors = [line for line in done.err.splitlines() if not _GONE.search(line)]
+    if done.code != 0 and errors:
+        raise _silent("\n".join(errors))
     return True
 
 
-def _silent(said: str) -> NotReachable:
-    last = next((line for line in reversed(said.splitlines()) if line.strip()), "no answer")
+def _silent(output: str) -> NotReachable:
+    last = next((line for line in reversed(output.splitlines()) if line.strip()), "no answer")
     return NotReachable(
         Problem(
             code="scheduler-silent",

@@ -10,17 +10,26 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.duration import Duration
-from hpctrain.model.job import JobFiles
-from hpctrain.model.plan import Binding, Plan, PlannedStep
-from hpctrain.model.step import Launch, Ranks
-from hpctrain.model.words import Cmd, Join, Var, Word
-from hpctrain.render import scripts
+from hpctrain.plugin import (
+    Binding,
+    Cluster,
+    Cmd,
+    Duration,
+    JobFiles,
+    Join,
+    Launch,
+    Plan,
+    PlannedStep,
+    Ranks,
+    Shape,
+    Var,
+    Word,
+    step_files,
+)
 
 NAME = "slurm"
 EXPORT = ("HOME", "LANG", "LOGNAME", "USER")
-"""All that a job gets of the submitting environment, besides the facts' `submit_env`."""
+"""All that a job gets of the submitting environment, besides what the facts let through."""
 NOTICE_SECONDS = 120
 """How long before its end a job hears USR1, so that it can save."""
 
@@ -32,10 +41,11 @@ _SAFE = re.compile(r"--[a-z][a-z-]*(?:=[A-Za-z0-9_.,:/@+*&|\[\]=-]+)?\Z", re.ASC
 
 def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
     """The step's scripts with their directives, and the sbatch call that submits them."""
-    lines, argv = split(asked(planned, plan))
-    shape = scripts.Shape(
+    lines, argv = split(requested_resources(planned, plan))
+    shape = Shape(
         header=tuple(f"#SBATCH {word}" for word in lines),
         job=job_lines(planned, plan.cluster),
+        tag='"${1:-}"',
         rank=rank_lines(planned.step.launch),
         node=(BEGAN,),
         start=start(planned, plan.cluster),
@@ -43,7 +53,7 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         files={"slurm.sh": START},
     )
     return JobFiles(
-        files=scripts.step_files(planned, plan, binding, shape),
+        files=step_files(planned, plan, binding, shape),
         submit=submit(planned, plan, argv),
         attach=attach(planned),
     )
@@ -60,7 +70,7 @@ def attach(planned: PlannedStep) -> tuple[Word, ...]:
     )
 
 
-def asked(planned: PlannedStep, plan: Plan) -> tuple[Word, ...]:
+def requested_resources(planned: PlannedStep, plan: Plan) -> tuple[Word, ...]:
     """What the job asks for: our own layout, the queue, the layers; without the user's words."""
     queue = plan.cluster.queue_named(planned.queue)
     users = plan.run.resources.ask.get(NAME, ())
@@ -71,10 +81,10 @@ def asked(planned: PlannedStep, plan: Plan) -> tuple[Word, ...]:
 
 
 def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
-    """The layout as directives."""
+    """The layout of the ranks, and the limits of the job, as options of sbatch."""
     launch, facts = planned.step.launch, plan.cluster.launch
     time = limit(planned, plan)
-    names = dict.fromkeys((*EXPORT, *plan.cluster.policy.submit_env))
+    names = dict.fromkeys((*EXPORT, *plan.cluster.exported))
     words = [
         f"--nodes={launch.nodes}",
         f"--ntasks-per-node={launch.ranks_per_node}",
@@ -103,9 +113,9 @@ def gpus(count: int, request: str) -> tuple[str, ...]:
 
 
 def limit(planned: PlannedStep, plan: Plan) -> Duration:
-    """How long the job may take: the run's time for training, else what the step says."""
-    wanted = plan.run.resources.time
-    return wanted if planned.step.trains and wanted else Duration(planned.step.minutes * 60)
+    """The time limit of the job: the run's for training, else the step's."""
+    time_limit = plan.run.resources.time
+    return time_limit if planned.step.trains and time_limit else Duration(planned.step.minutes * 60)
 
 
 def split(words: tuple[Word, ...]) -> tuple[tuple[str, ...], tuple[Word, ...]]:
@@ -123,7 +133,8 @@ def submit(planned: PlannedStep, plan: Plan, argv: tuple[Word, ...]) -> Cmd:
     """The call; the tag is in name and comment, since sites rewrite or hide either."""
     run, tag = plan.run, Var("HPC_TAG")
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{run.name}.{planned.name}")[:80]
-    account = (f"--account={run.resources.account}",) if run.resources.account else ()
+    charged = plan.account_of(planned)
+    account = (f"--account={charged}",) if charged else ()
     return Cmd(
         (
             "sbatch",
@@ -177,20 +188,11 @@ def _srun(launch: Launch, nodes: int, per_node: int) -> tuple[str, ...]:
 
 
 def job_lines(planned: PlannedStep, cluster: Cluster) -> tuple[str, ...]:
-    """Who this job is. A second job with the same tag ends at once: none may train twice."""
-    claim = f"steps/{planned.name}/claim"
+    """Who this job is and where."""
     return (
         "export PATH  # bash has a default, but does not export it by itself",
         "command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }",
         "export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}",
-        'if [[ -n "${1:-}" ]]; then',
-        f'  echo "$HPC_JOB" >"{claim}.$HPC_JOB"',
-        f'  ln "{claim}.$HPC_JOB" "{claim}.$1" 2>/dev/null || :',
-        f'  if [[ -e {claim}.$1 && $(<"{claim}.$1") != "$HPC_JOB" ]]; then',
-        f'    echo "job $(<"{claim}.$1") does this already"',
-        "    exit 0",
-        "  fi",
-        "fi",
         f"export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS={planned.step.launch.gpus_per_node}",
         *_head(planned.step.launch, cluster.launch.interface_suffix),
         f". steps/{planned.name}/slurm.sh",
@@ -208,7 +210,7 @@ def _head(launch: Launch, suffix: str) -> tuple[str, ...]:
 
 
 def rank_lines(launch: Launch) -> tuple[str, ...]:
-    """Who this rank is."""
+    """The lines that export the numbers of a rank: `HPC_RANK`, `HPC_WORLD` and the rest."""
     return (
         "export HPC_RANK=$SLURM_PROCID HPC_LOCAL_RANK=$SLURM_LOCALID HPC_NODE_RANK=$SLURM_NODEID",
         f"export HPC_WORLD={launch.world}",

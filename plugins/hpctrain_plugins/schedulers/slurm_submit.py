@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hpctrain.errors import NotReachable, Problem, SubmitError
-from hpctrain.model.job import Job
-from hpctrain.run.submit import UNCLEAR
+from hpctrain.plugin import Job, NotReachable, Problem, SubmitError
+from hpctrain.toolbox import UNCLEAR
 from hpctrain_plugins.schedulers.slurm_query import ANY
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 SECONDS = 60.0
 _ID = re.compile(r"(\d+)(?:;[\w.-]+)?\s*\Z", re.ASCII)
@@ -28,11 +27,16 @@ _REFUSED = re.compile(
 )
 
 HINTS = (
+    (
+        r"Assoc\w*Minutes|expired budget|no budget",
+        "the project's budget: ask the site what is left of it",
+    ),
     (r"MaxWall", 'ask for less time: [resources] time = "30m"'),
     (r"(?:Max|Min)(?:Node|Cpu|CPU|GRES|TRES)", "ask for fewer nodes: [resources] nodes = 1"),
     (r"MaxSubmitJob|MaxJobs", "wait until one of your jobs ends: hpctrain runs"),
     (r"account\b", 'set your project: [resources] account = "PROJECT"'),
-    (r"partition", "see which queues there are: hpctrain clusters show"),
+    (r"memory specification|MaxMem|memory limit", "ask for less memory: [resources] memory_gb = 100"),
+    (r"partition", "see which queues there are: hpctrain clusters NAME"),
     (r"job submit limit", "wait until one of your jobs ends: hpctrain runs"),
     (r"time limit", 'ask for less time: [resources] time = "30m"'),
     (r"node count|node configuration|more processors", "ask for fewer nodes: [resources] nodes = 1"),
@@ -40,7 +44,7 @@ HINTS = (
 )
 
 
-def submitted(job: Job, tools: Tools) -> str:
+def submitted(job: Job, tools: ProgramRunner) -> str:
     """Call sbatch once. SubmitError says whether the job is refused or its state is unclear."""
     try:
         done = tools.run(job.argv, cwd=job.directory, env=job.env, timeout=SECONDS, ok=ANY)
@@ -49,18 +53,18 @@ def submitted(job: Job, tools: Tools) -> str:
             raise unclear(job, str(error)) from error
         raise
     if done.code == 0:
-        found = [match[1] for line in done.out.splitlines() if (match := _ID.match(line.strip()))]
-        if found:
-            return found[-1]
+        ids = [match[1] for line in done.out.splitlines() if (match := _ID.match(line.strip()))]
+        if ids:
+            return ids[-1]
     raise judged(job, f"{done.err}\n{done.out}".strip())
 
 
-def judged(job: Job, said: str) -> SubmitError:
+def judged(job: Job, output: str) -> SubmitError:
     """Refused only when the words prove that no job exists; else unclear."""
-    if _NO_ANSWER.search(said) or not _REFUSED.search(said):
-        return unclear(job, said)
-    words = [line.removeprefix("sbatch: ").removeprefix("error: ") for line in said.splitlines() if line]
-    hint = next((hint for pattern, hint in HINTS if re.search(pattern, said, re.IGNORECASE)), "")
+    if _NO_ANSWER.search(output) or not _REFUSED.search(output):
+        return unclear(job, output)
+    words = [line.removeprefix("sbatch: ").removeprefix("error: ") for line in output.splitlines() if line]
+    hint = next((hint for pattern, hint in HINTS if re.search(pattern, output, re.IGNORECASE)), "")
     return SubmitError(
         Problem(
             code="refused",
@@ -72,13 +76,13 @@ def judged(job: Job, said: str) -> SubmitError:
     )
 
 
-def unclear(job: Job, said: str) -> SubmitError:
+def unclear(job: Job, output: str) -> SubmitError:
     """Nobody knows yet whether the job exists; core looks its tag up."""
     return SubmitError(
         Problem(
             code=UNCLEAR,
             message=f"sbatch gave no clear answer for step {job.step}",
             where=job.step,
-            notes=tuple(line for line in said.splitlines() if line)[-3:],
+            notes=tuple(line for line in output.splitlines() if line)[-3:],
         )
     )

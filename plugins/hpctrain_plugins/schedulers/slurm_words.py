@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hpctrain.model.job import State
+from hpctrain.plugin import State
 
 STATES = {
     "PENDING": State.QUEUED,
@@ -36,14 +36,18 @@ STATES = {
 REASONS = {
     "AssocGrpBillingMinutes": "the project's budget is used up",
     "AssocGrpCPUMinutesLimit": "the project's budget is used up",
+    "AssocGrpGRES": "your project's GPUs are all in use",
+    "AssocGrpGRESMinutes": "the project's budget is used up, or reserved by jobs that run",
     "AssocMaxJobsLimit": "your project runs as many jobs as it may",
     "BeginTime": "it may not start yet, as after a requeue",
     "BadConstraints": "no node has what it asks for",
+    "BurstBufferStageIn": "its data is brought first",
     "DEADLINE": "its deadline passed",
     "Dependency": "it waits for an earlier step",
     "DependencyNeverSatisfied": "the step it waited for ended badly",
     "JobHeldAdmin": "an administrator holds it",
     "JobHeldUser": "you hold it",
+    "JobHoldMaxRequeue": "it was started again too often: cancel it, then hpctrain continue",
     "Licenses": "it waits for a licence",
     "NODE_FAIL": "a node failed",
     "NodeDown": "a node it needs is down",
@@ -55,8 +59,13 @@ REASONS = {
     "PartitionTimeLimit": "it asks for more time than the partition gives",
     "PREEMPTED": "a job of higher priority took its nodes",
     "Priority": "jobs of higher priority come first",
+    "QOSGrpGRES": "the GPUs of this quality of service are all in use",
     "QOSGrpNodeLimit": "the nodes of this quality of service are all in use",
+    "QOSMaxCpuPerUserLimit": "your jobs hold as many cores as this quality of service allows",
+    "QOSMaxGRESPerAccount": "your project holds as many GPUs as this quality of service allows",
+    "QOSMaxGRESPerUser": "you hold as many GPUs as this quality of service allows",
     "QOSMaxJobsPerUserLimit": "you run as many jobs as this quality of service allows",
+    "QOSMaxMemoryPerUser": "your jobs hold as much memory as this quality of service allows",
     "QOSMaxSubmitJobPerUserLimit": "you have as many jobs queued as this quality of service allows",
     "QOSMaxWallDurationPerJobLimit": "it asks for more time than this quality of service gives",
     "ReqNodeNotAvail": "a node it needs is reserved or down",
@@ -74,27 +83,32 @@ def state(word: str) -> State:
     return STATES.get(word.split()[0] if word.split() else "", State.UNKNOWN)
 
 
+def queue_options(partition: str, qos: str) -> tuple[str, ...]:
+    """Where a job is queued, in the words that ask for it."""
+    return f"--partition={partition}", f"--qos={qos}"
+
+
 def reason(word: str, state_word: str = "") -> str:
     """Why, in our words, with Slurm's own in brackets; empty when there is nothing to say."""
-    for said in (word.split(",")[0].strip(" ()"), state_word.split()[0] if state_word else ""):
-        if said in REASONS:
-            return f"{REASONS[said]} ({said})"
+    for code in (word.split(",")[0].strip(" ()"), state_word.split()[0] if state_word else ""):
+        if code in REASONS:
+            return f"{REASONS[code]} ({code})"
     return "" if word in ("", "None", "(null)") else word
 
 
 def hosts(text: str) -> tuple[str, ...]:
     """`n[1-2,5],x3` as names, without asking the controller."""
-    found: list[str] = []
+    names: list[str] = []
     for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        found += _expanded(part)
-    return tuple(found)
+        names += _expanded(part)
+    return tuple(names)
 
 
 def _expanded(part: str) -> list[str]:
-    head, bracket, rest = part.partition("[")
+    head, bracket, remainder = part.partition("[")
     if not bracket:
         return [part]
-    inner, _, tail = rest.partition("]")
+    inner, _, tail = remainder.partition("]")
     tails = _expanded(tail)
     return [f"{head}{number}{end}" for span in inner.split(",") for number in _span(span) for end in tails]
 

@@ -11,16 +11,25 @@ from typing import Literal
 
 import attrs
 
-from hpctrain.errors import Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.layer import EnvVar, How, Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Ranks
-from hpctrain.model.train import Layout, Pattern, Train
-from hpctrain.model.words import Cmd, Join, Var, Word
-from hpctrain_plugins.trainers import ranks
+from hpctrain.plugin import (
+    Cluster,
+    Cmd,
+    EnvVar,
+    How,
+    Join,
+    Layer,
+    Layout,
+    Pattern,
+    Plan,
+    Problem,
+    Ranks,
+    RunSpec,
+    Train,
+    Var,
+    Word,
+    hookimpl,
+)
+from hpctrain_plugins.trainers import ranks, starts
 
 HPCTRAIN_API = 1
 
@@ -30,6 +39,7 @@ PLACES = {
     "assets.NAME": "where the asset of this name lies",
     "run": "the run's directory",
     "checkpoints": "the run's folder for checkpoints",
+    "start": "where this attempt starts: the run's newest whole checkpoint, before that `[checkpoint] start`",
     "nodes": "how many nodes the job has",
     "node_rank": "this node's number, from 0",
     "gpus_per_node": "how many GPUs of each node the job has; 1 where it has none",
@@ -41,6 +51,7 @@ _PLACE = re.compile(rf"\{{({'|'.join(PLACES).replace('.NAME', '[.][A-Za-z0-9_.-]
 _VARIABLES = {
     "run": Var("HPC_RUN"),
     "checkpoints": Var("HPC_CHECKPOINTS"),
+    "start": Var("HPC_START"),
     "nodes": Var("HPC_NODES"),
     "node_rank": Var("HPC_NODE_RANK"),
     "head": Var("HPC_HEAD"),
@@ -48,6 +59,7 @@ _VARIABLES = {
 }
 _PLACES = (*_VARIABLES, "gpus_per_node")
 FILE = "metrics.jsonl"
+_START = (EnvVar(name="HPC_START", value=starts.chosen(), why="where this attempt starts"),)
 
 
 @attrs.frozen(kw_only=True)
@@ -79,21 +91,20 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     threads = EnvVar(
         name="OMP_NUM_THREADS", value="1", how=How.DEFAULT, why="ranks that share cores burn them"
     )
+    layout = _layout(options)
+    start = starts.word(starts.of_run(run), assets)
+    beginning = starts.layer(start, layout) if start != "" else Layer()
     return Train(
         argv=tuple(filled(word, run, cluster, assets) for word in options.argv),
         layer=Layer(
-            env=(*(ranks.PER_GPU if once_per_gpu else ()), threads),
+            env=(*(ranks.PER_GPU if once_per_gpu else ()), threads, *(_START if start != "" else ())),
+            job=beginning.job,
+            binds=beginning.binds,
             task=(Cmd.of("cd", code),) if code is not None else (),
         ),
         ranks=Ranks(options.ranks),
-        checkpoints=Layout(
-            format="",
-            folder="" if options.checkpoints == "." else options.checkpoints,
-            name=options.checkpoint_name,
-            complete=options.checkpoint_last,
-        )
-        if options.checkpoints
-        else None,
+        checkpoints=layout,
+        start=start,
         progress=() if options.metrics == FILE else (Pattern(regex=options.metrics),),
     )
 
@@ -102,6 +113,18 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:  # noqa: ARG001
     """What is wrong with `[train.command]` before anything is written."""
     return _problems(options_of(run), run)
+
+
+def _layout(options: Options) -> Layout | None:
+    """How the program's checkpoints are called, where the run file says so."""
+    if not options.checkpoints:
+        return None
+    return Layout(
+        format="",
+        folder="" if options.checkpoints == "." else options.checkpoints,
+        name=options.checkpoint_name,
+        complete=options.checkpoint_last,
+    )
 
 
 def options_of(run: RunSpec) -> Options:
@@ -143,10 +166,33 @@ def _problems(options: Options, run: RunSpec) -> Iterator[Problem]:
                 hint=f"{{assets.{near}}}" if near else f'[assets]\n{name} = {{ hub = "…" }}',
             )
     yield from _places(options, run)
+    yield from starts.problems(run)
+    yield from _start(options, run)
     if options.metrics != FILE:
         yield from _pattern("metrics", options.metrics, ("step",))
     if options.checkpoints:
         yield from _pattern("checkpoint_name", options.checkpoint_name, ("step",))
+
+
+def _start(options: Options, run: RunSpec) -> Iterator[Problem]:
+    """A place without a start, and a start that nothing in the command reads."""
+    is_named = any("{start}" in word or "HPC_START" in word for word in options.argv)
+    text = starts.of_run(run)
+    if is_named and not text:
+        yield Problem(
+            code="start-missing",
+            message="argv names {start}, and the run file has no start",
+            where="train.command.argv",
+            hint='[checkpoint]\nstart = "/…"',
+        )
+    if text and not is_named:
+        yield Problem(
+            code="start-missing",
+            message=f"no word of argv is {{start}}: the program must read HPC_START to start at {text}",
+            where="train.command.argv",
+            hint='argv = ["…", "--load={start}"]',
+            fatal=False,
+        )
 
 
 def _places(options: Options, run: RunSpec) -> Iterator[Problem]:
@@ -155,15 +201,15 @@ def _places(options: Options, run: RunSpec) -> Iterator[Problem]:
         front, dot, asset = name.partition(".")
         if name in _PLACES or front == "assets":  # filled in, or said above
             continue
-        meant = f"assets.{name}" if name in run.assets else _near(name.lower(), _PLACES, 0.8)
+        place = f"assets.{name}" if name in run.assets else _near(name.lower(), _PLACES, 0.8)
         if dot and _near(front.lower(), ("assets",), 0.8):
-            meant = f"assets.{_near(asset, run.assets) or asset}"
-        if meant:
+            place = f"assets.{_near(asset, run.assets) or asset}"
+        if place:
             yield Problem(
                 code="command-place",
-                message=f"the program gets {{{name}}} as it stands; {{{meant}}} is filled in",
+                message=f"the program receives {{{name}}} unchanged; {{{place}}} is filled in",
                 where="train.command.argv",
-                hint=f"{{{meant}}}",
+                hint=f"{{{place}}}",
                 fatal=False,
             )
 
@@ -179,8 +225,8 @@ def _pattern(key: str, text: str, groups: tuple[str, ...]) -> Iterator[Problem]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        said = f"{key} is no regular expression: {error}"
-        yield Problem(code="command-pattern", message=said, where=where)
+        message = f"{key} is not a regular expression: {error}"
+        yield Problem(code="command-pattern", message=message, where=where)
         return
     for group in groups:
         if group not in pattern.groupindex:

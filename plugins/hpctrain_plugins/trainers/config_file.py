@@ -7,9 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hpctrain.errors import PluginError
-from hpctrain.model.layer import File, Quote
-from hpctrain.model.words import Join, Loc, Word, words_in
+from hpctrain.plugin import File, Join, Loc, PluginError, Quote, Word, words_in
 
 
 def json_file(path: str, values: Mapping[str, Any]) -> File:
@@ -44,4 +42,4 @@ def _absent_from(text: str) -> str:
 def _bindable(path: str, word: object) -> Word:
     if isinstance(word, (Loc, Join)) and all(isinstance(part, (str, Loc)) for part in words_in(word)):
         return word
-    raise PluginError.of("late-word", f"{word!r} cannot stand in {path}: no shell expands it there")
+    raise PluginError.of("late-word", f"{word!r} cannot be used in {path}: no shell expands it there")

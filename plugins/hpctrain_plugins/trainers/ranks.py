@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.layer import EnvVar
-from hpctrain.model.run import RunSpec
-from hpctrain.model.words import Var, Word
+from hpctrain.plugin import Cluster, EnvVar, RunSpec, Var, Word
 
 PER_GPU = (
     EnvVar(name="RANK", value=Var("HPC_RANK"), why="which process this is, as torch reads it"),
@@ -32,13 +29,13 @@ def torchrun(processes: int) -> tuple[Word, ...]:
 
 def gpus_per_node(run: RunSpec, cluster: Cluster) -> int:
     """GPUs of one node that the run uses."""
-    there = cluster.hardware.gpus_per_node
-    return min(run.resources.gpus or there, there)
+    available = cluster.hardware.gpus_per_node
+    return min(run.resources.gpus or available, available)
 
 
 def world(run: RunSpec, cluster: Cluster, processes: int = 0) -> int:
     """How many ranks train: GPUs, or `processes` on each node, or one a node without GPUs."""
-    each = processes or max(1, gpus_per_node(run, cluster))
+    ranks_per_node = processes or max(1, gpus_per_node(run, cluster))
     if run.resources.gpus and not processes:
         return run.resources.gpus
-    return each * (run.resources.nodes or 1)
+    return ranks_per_node * (run.resources.nodes or 1)

@@ -12,19 +12,31 @@ from dataclasses import MISSING
 from typing import Any, Literal  # noqa: F401  (the types of the settings)
 
 import attrs
+from attrs import frozen
 
-from hpctrain.errors import Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.job import Rule
-from hpctrain.model.layer import EnvVar, How, Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import Asset, RunSpec, Stack
-from hpctrain.model.step import Ranks, Step
-from hpctrain.model.train import Layout, Pattern, Train
-from hpctrain.model.words import Cmd, Join, Var, Word
-from hpctrain_plugins.trainers import ranks, trl_checks, trl_numbers
+from hpctrain.plugin import (
+    Asset,
+    Cluster,
+    Cmd,
+    EnvVar,
+    How,
+    Join,
+    Layer,
+    Layout,
+    Pattern,
+    Plan,
+    Problem,
+    Ranks,
+    Rule,
+    RunSpec,
+    Stack,
+    Step,
+    Train,
+    Var,
+    Word,
+    hookimpl,
+)
+from hpctrain_plugins.trainers import ranks, starts, trl_checks, trl_numbers
 from hpctrain_plugins.trainers.config_file import json_file
 from hpctrain_trl.settings import ABOUT_DATA, CHECKPOINT, CHECKPOINT_LAST, FIELDS
 
@@ -90,11 +102,12 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         Join(Var("HPC_RUN"), f"/steps/train/{_CONFIG}"),
     )
     per_gpu = options.ranks == "per_gpu"
-    each = options.processes_per_node or max(1, ranks.gpus_per_node(run, cluster))
+    ranks_per_node = options.processes_per_node or max(1, ranks.gpus_per_node(run, cluster))
     return Train(
-        argv=(*(("python",) if per_gpu else ranks.torchrun(each)), *program),
+        argv=(*(("python",) if per_gpu else ranks.torchrun(ranks_per_node)), *program),
         layer=Layer(
             env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options)),
+            binds=starts.binds(_start(run, assets)),
             files=(json_file(_CONFIG, _settings(run, cluster, options, assets)),),
         ),
         ranks=Ranks.PER_GPU if per_gpu else Ranks.PER_NODE,
@@ -103,6 +116,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
             name=CHECKPOINT,
             complete=CHECKPOINT_LAST,
         ),
+        start=_start(run, assets),
         progress=(Pattern(regex=_PROGRESS),),
         before=_fields(run, options, assets),
         code=("hpctrain_trl",),
@@ -146,15 +160,22 @@ def _settings(run: RunSpec, cluster: Cluster, options: Any, assets: Mapping[str,
         chosen[name] = located(chosen[name], run, assets)
     if trl_checks.needs_no_model(options):
         chosen["model"] = ""
+    if run.checkpoint.start:
+        chosen["model"] = _start(run, assets)
     return {
         **chosen,
         "config": dict(options.config),
         "run_name": options.run_name or run.name,
         "save_every_s": run.checkpoint.every.seconds if run.checkpoint.every else 0,
         "save_total_limit": run.checkpoint.keep,
-        "resume": run.checkpoint.resume,
+        "resume": starts.word(run.checkpoint.resume, assets),
         "peak_tflops": cluster.hardware.peak_tflops,
     }
+
+
+def _start(run: RunSpec, assets: Mapping[str, Word]) -> Word:
+    """The model that `start` names, or the checkpoint that `resume` does."""
+    return starts.word(starts.of_run(run), assets)
 
 
 def _fields(run: RunSpec, options: Any, assets: Mapping[str, Word]) -> tuple[Step, ...]:
@@ -162,10 +183,10 @@ def _fields(run: RunSpec, options: Any, assets: Mapping[str, Word]) -> tuple[Ste
     named = [trl_checks.parts(spec)[0] for key in _DATASETS if (spec := getattr(options, key))]
     if not any(_brought(run.assets[name]) for name in named if name in run.assets):
         return ()
-    said = {key: getattr(options, key) for key in ABOUT_DATA}
+    settings = {key: getattr(options, key) for key in ABOUT_DATA}
     for key in _DATASETS:
-        said[key] = located(said[key], run, assets)
-    file = json_file("fields.json", said)
+        settings[key] = located(settings[key], run, assets)
+    file = json_file("fields.json", settings)
     path = Join(Var("HPC_RUN"), f"/steps/{_FIELDS}/{file.path}")
     check = Cmd.of(Var("HPC_PYTHON"), "-m", "hpctrain_trl.fields", path)
     return (Step(name=_FIELDS, commands=(check,), minutes=5, files=(file,), code=("hpctrain_trl",)),)
@@ -189,7 +210,7 @@ def located(spec: str, run: RunSpec, assets: Mapping[str, Word]) -> Word:
 def _env(options: Any) -> tuple[EnvVar, ...]:
     """Variables that the libraries read, each with its reason."""
     offline = "everything was brought here before: a node without network must not try"
-    found = [
+    variables = [
         EnvVar(name="OMP_NUM_THREADS", value="1", how=How.DEFAULT, why="ranks that share cores burn them"),
         EnvVar(name="TOKENIZERS_PARALLELISM", value="false", why="its threads do not survive a fork"),
         EnvVar(name="PYTHONUNBUFFERED", value="1", why="the log shows the last line before a crash"),
@@ -202,15 +223,15 @@ def _env(options: Any) -> tuple[EnvVar, ...]:
         ),
     ]
     if options.report_to == "wandb" or options.wandb_project:
-        found += [
+        variables += [
             EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),
             EnvVar(name="WANDB_DIR", value=Var("HPC_RUN"), why="beside the run, not in the home folder"),
         ]
     if options.wandb_project:
         project = re.sub(r"[^\w.-]", "-", options.wandb_project)
-        found.append(EnvVar(name="WANDB_PROJECT", value=project, why="train.trl.wandb_project"))
+        variables.append(EnvVar(name="WANDB_PROJECT", value=project, why="train.trl.wandb_project"))
     if options.zero_stage:
-        found.append(
+        variables.append(
             EnvVar(
                 name="TORCH_EXTENSIONS_DIR",
                 value=Join(Var("HPC_RUN"), "/cache/extensions"),
@@ -218,4 +239,4 @@ def _env(options: Any) -> tuple[EnvVar, ...]:
                 why="DeepSpeed compiles at its first start; two users of one cache wait for each other",
             )
         )
-    return tuple(found)
+    return tuple(variables)

@@ -7,13 +7,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hpctrain.errors import Problem
-from hpctrain.model.run import RunSpec
-from hpctrain_trl.settings import libraries, together
+import attrs
+
+from hpctrain.plugin import Problem, RunSpec
+from hpctrain_plugins.trainers import starts
+from hpctrain_trl.settings import FIELDS, libraries, together
 
 _SPEC = re.compile(r"(?P<name>[^/:]+)(?:/(?P<below>[^:]+))?(?::(?P<split>.+))?")
 _LISTED = ("venv", "uv", "conda")
 """Environments that hold what their lists say; an image or a folder may have more."""
+_UNTRAINED = "from_scratch = true      (with train.trl.config: random weights of that shape)"
 _HUB = re.compile(r"[\w.-]+/[\w.-]+\Z")
 
 
@@ -30,9 +33,11 @@ def needs_no_model(options: Any) -> bool:
 
 def problems(options: Any, run: RunSpec, world: int) -> Iterator[Problem]:
     """Everything at once."""
-    for field, said in together(options):
-        yield Problem(code="trl-setting", message=said, where=f"train.trl.{field}")
+    for field, message in together(options):
+        yield Problem(code="trl-setting", message=message, where=f"train.trl.{field}")
     yield from _assets(options, run)
+    yield from starts.problems(run)
+    yield from _start(options, run)
     yield from _shape(options)
     yield from _packages(options, run)
     if options.max_steps and run.checkpoint.every is None and not options.save_steps:
@@ -49,18 +54,44 @@ def problems(options: Any, run: RunSpec, world: int) -> Iterator[Problem]:
 def _assets(options: Any, run: RunSpec) -> Iterator[Problem]:
     for field in ("model", "tokenizer", "train_dataset", "eval_dataset"):
         spec = getattr(options, field)
-        unused = not spec or (field == "model" and needs_no_model(options))
+        unused = not spec or (field == "model" and (needs_no_model(options) or run.checkpoint.start))
         if unused or spec.startswith("/"):
             continue
         name = parts(spec)[0]
         if name not in run.assets:
-            yield _unknown(field, spec, name, run)
+            problem = _unknown(field, spec, name, run)
+            shape_alone = field == "model" and options.config and not options.from_scratch
+            yield attrs.evolve(problem, hint=_UNTRAINED) if shape_alone else problem
     if needs_no_model(options) and not options.tokenizer:
         yield Problem(
             code="trl-tokenizer",
             message="a model from random weights needs the tokenizer of some asset",
             where="train.trl.tokenizer",
             hint='tokenizer = "model"',
+        )
+
+
+def _start(options: Any, run: RunSpec) -> Iterator[Problem]:
+    """`start` is the model; a second answer to that contradicts it."""
+    start, is_default = run.checkpoint.start, options.model == FIELDS["model"].default
+    if not start or start.rstrip("/") in (options.model.rstrip("/"), f"{{assets.{options.model}}}"):
+        return
+    if options.from_scratch:
+        yield Problem(
+            code="start-conflict",
+            message=f"start is {start}, and from_scratch begins with random weights",
+            where="checkpoint.start",
+            hint="remove from_scratch in [train.trl]",
+            notes=("train.trl.from_scratch is true",),
+        )
+    elif not is_default or options.model in run.assets:
+        place = "assets.model" if is_default else "train.trl.model"
+        yield Problem(
+            code="start-conflict",
+            message=f"start is {start}, and {place} is another model: training starts at `start`",
+            where="checkpoint.start",
+            hint=f"remove {place}",
+            fatal=not is_default,
         )
 
 
@@ -71,13 +102,13 @@ def _unknown(field: str, spec: str, name: str, run: RunSpec) -> Problem:
     hint = f'{field} = "{near[0]}{spec[len(name) :]}"' if near else f'[assets]\n{field} = {{ hub = "…" }}'
     if not near and _HUB.match(spec.split(":")[0]):
         hint = f'[assets]\n{field} = {{ hub = "{spec.split(":")[0]}" }}'
-    known = ", ".join(run.assets) or "none"
+    assets = ", ".join(run.assets) or "none"
     return Problem(
         code="unknown-asset",
         message=f"there is no asset {name}",
         where=f"train.trl.{field}",
         hint=hint,
-        notes=(f"assets: {known}",),
+        notes=(f"assets: {assets}",),
     )
 
 
@@ -88,22 +119,22 @@ def _shape(options: Any) -> Iterator[Problem]:
     if not isinstance(options.config.get("model_type"), str):
         yield Problem(
             code="trl-config",
-            message="config does not say of which kind the model is",
+            message="config has no model_type",
             where=where,
             hint='model_type = "qwen3"',
         )
     heads, hidden = (options.config.get(key) for key in ("num_attention_heads", "hidden_size"))
     if _counts(heads, hidden) and "head_dim" not in options.config and hidden % heads:
-        said = f"hidden_size {hidden} cannot be divided among {heads} heads"
-        yield Problem(code="trl-config", message=said, where=where)
+        message = f"hidden_size {hidden} cannot be divided among {heads} heads"
+        yield Problem(code="trl-config", message=message, where=where)
     kv = options.config.get("num_key_value_heads")
     if _counts(heads, kv) and heads % kv:
-        said = f"num_attention_heads {heads} is no multiple of num_key_value_heads {kv}"
-        yield Problem(code="trl-config", message=said, where=where)
+        message = f"num_attention_heads {heads} is not a multiple of num_key_value_heads {kv}"
+        yield Problem(code="trl-config", message=message, where=where)
     longest = options.config.get("max_position_embeddings")
     if _counts(longest) and options.max_length > longest:
-        said = f"max_length {options.max_length} is longer than the model's {longest} positions"
-        yield Problem(code="trl-config", message=said, where="train.trl.max_length")
+        message = f"max_length {options.max_length} is longer than the model's {longest} positions"
+        yield Problem(code="trl-config", message=message, where="train.trl.max_length")
 
 
 def _packages(options: Any, run: RunSpec) -> Iterator[Problem]:
@@ -114,9 +145,13 @@ def _packages(options: Any, run: RunSpec) -> Iterator[Problem]:
         return
     if not all(package.requirement for package in every):
         return
-    more = (word for key in ("first", "specs") for word in getattr(env.options, key, ()))
-    said = " ".join((*(p.requirement for p in every), *more, run.texts.get(env.requirements, "")))
-    missing = [n for n in libraries(options) if not re.search(rf"(?<![\w.-]){n}(?![\w.-])", said, re.I)]
+    option_words = (word for key in ("first", "specs") for word in getattr(env.options, key, ()))
+    requirements = " ".join(
+        (*(p.requirement for p in every), *option_words, run.texts.get(env.requirements, ""))
+    )
+    missing = [
+        n for n in libraries(options) if not re.search(rf"(?<![\w.-]){n}(?![\w.-])", requirements, re.I)
+    ]
     if missing:
         yield Problem(
             code="trl-packages",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hpctrain.model.train import Numbers
+from hpctrain.plugin import Numbers
 
 if TYPE_CHECKING:
     from hpctrain_job.shape import Shape

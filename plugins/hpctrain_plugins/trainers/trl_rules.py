@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.job import Rule
+from hpctrain.plugin import Rule
 
 RULES = (
     Rule(
@@ -47,7 +47,7 @@ RULES = (
     Rule(
         name="diverged",
         pattern=r"error\[diverged\]",
-        cause="the loss is no number any more",
+        cause="the loss became NaN",
         fix="a smaller learning_rate, longer warm-up, or max_grad_norm = 1.0",
         sure="certain",
     ),

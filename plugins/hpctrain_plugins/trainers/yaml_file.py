@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Literal
 
-from hpctrain.errors import ConfigError, Problem, Span
-from hpctrain.model.frozen import frozen
+from attrs import frozen
+
+from hpctrain.plugin import ConfigError, Problem, Span
 
 Path = tuple["str | int", ...]
 
@@ -29,7 +30,7 @@ class Trap:
     """A plain word that YAML 1.1 reads as something else than it looks like."""
 
     kind: Literal["number", "truth", "time", "octal", "date"]
-    said: str
+    word: str
 
 
 @frozen
@@ -65,8 +66,8 @@ def read(text: str, file: str, reader: str) -> Yaml:
     except yaml.YAMLError as error:
         raise ConfigError(_syntax(error, text, file)) from None
     except (RecursionError, ValueError) as error:
-        said = "is nested too deeply" if isinstance(error, RecursionError) else f"cannot be read: {error}"
-        raise ConfigError.of("yaml", f"{file} {said}", span=Span(file=file, line=1)) from None
+        reason = "is nested too deeply" if isinstance(error, RecursionError) else f"cannot be read: {error}"
+        raise ConfigError.of("yaml", f"{file} {reason}", span=Span(file=file, line=1)) from None
     if not isinstance(data, dict):
         raise ConfigError.of("yaml", f"{file} holds no keys", span=Span(file=file, line=1))
     return Yaml(file, data, walk.keys, walk.values, walk.traps, tuple(walk.problems))
@@ -78,9 +79,9 @@ def dotted(path: Path) -> str:
     return text.removeprefix(".")
 
 
-def number(said: str) -> str:
+def number(word: str) -> str:
     """A number with an exponent as YAML 1.1 understands it: `1e5` is written `1.0e+5`."""
-    mantissa, _, exponent = said.lower().partition("e")
+    mantissa, _, exponent = word.lower().partition("e")
     point = mantissa if "." in mantissa else f"{mantissa}.0"
     return f"{point}e{exponent if exponent[0] in '+-' else f'+{exponent}'}"
 
@@ -99,9 +100,9 @@ class _Walk:
     def visit(self, node: Any, path: Path, above: tuple[int, ...]) -> None:
         self._left -= 1
         if self._left < 0:
-            raise ValueError(f"its aliases stand for more than {MOST_NODES:,} values")
+            raise ValueError(f"its aliases expand to more than {MOST_NODES:,} values")
         if id(node) in above:
-            raise ValueError("an alias stands inside of what it names")
+            raise ValueError("an alias is inside the value it names")
         if node is None:
             return
         if node.id == "scalar":
@@ -114,29 +115,29 @@ class _Walk:
             self._pairs(node, path)
 
     def _pairs(self, node: Any, path: Path) -> None:
-        seen: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+        pairs_by_key: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
         for key, value in node.value:
             if key.id != "scalar" or key.tag == f"{_TAG}merge":
                 continue
             at: Path = (*path, key.value)
             self.keys[at] = self._span(key)
-            seen.setdefault((key.tag, key.value), []).append((key, value))
+            pairs_by_key.setdefault((key.tag, key.value), []).append((key, value))
             if key.tag not in (f"{_TAG}str", f"{_TAG}int"):
                 self.problems.append(self._no_text(key, path))
-        self.problems += [self._twice(pairs, path) for pairs in seen.values() if len(pairs) > 1]
+        self.problems += [self._twice(pairs, path) for pairs in pairs_by_key.values() if len(pairs) > 1]
 
     def _twice(self, pairs: list[tuple[Any, Any]], path: Path) -> Problem:
         count = "twice, the second" if len(pairs) == 2 else f"{len(pairs)} times, the last"
-        kept = count.split(", ")[1]
+        winner = count.split(", ")[1]
         return Problem(
             code="yaml-duplicate",
-            message=f"{pairs[0][0].value} stands {count} wins",
+            message=f"{pairs[0][0].value} appears {count} wins",
             where=dotted(path),
             span=self._span(pairs[-1][0]),
             notes=tuple(
-                f"first at line {_line(key)}: {_shown(value)}            ({self.reader} trains on {kept})"
+                f"first at line {_line(key)}: {_excerpt(value)}            ({self.reader} trains on {winner})"
                 if number == 0
-                else f"again at line {_line(key)}: {_shown(value)}"
+                else f"again at line {_line(key)}: {_excerpt(value)}"
                 for number, (key, value) in enumerate(pairs[:-1])
             ),
         )
@@ -145,7 +146,7 @@ class _Walk:
         kind = key.tag.removeprefix(_TAG)
         return Problem(
             code="yaml-trap",
-            message=f"the key {key.value} is no text: YAML 1.1 reads a {kind}",
+            message=f"the key {key.value} is not text: YAML 1.1 reads a {kind}",
             where=dotted(path),
             hint=f'"{key.value}":',
             span=self._span(key),
@@ -153,9 +154,9 @@ class _Walk:
 
     def _span(self, node: Any) -> Span:
         start, end = node.start_mark, node.end_mark
-        same = start.line == end.line
+        is_one_line = start.line == end.line
         line = self.lines[start.line] if start.line < len(self.lines) else ""
-        column, stop = start.column + 1, end.column + 1 if same else len(line) + 1
+        column, stop = start.column + 1, end.column + 1 if is_one_line else len(line) + 1
         return Span(file=self.file, line=start.line + 1, column=column, end=max(stop, column + 1), text=line)
 
 
@@ -168,25 +169,25 @@ def _children(node: Any) -> Iterator[tuple[str | int, Any]]:
 
 def _trap(node: Any) -> Trap | None:
     """What a plain scalar is misread as; a quoted one is what it says."""
-    said, kind = node.value, node.tag.removeprefix(_TAG)
+    word, kind = node.value, node.tag.removeprefix(_TAG)
     if node.style is not None:
         return None
-    if kind == "str" and _EXPONENT.match(said):
-        return Trap("number", said)
-    if kind == "bool" and said.lower() not in ("true", "false"):
-        return Trap("truth", said)
-    if kind in ("int", "float") and ":" in said:
-        return Trap("time", said)
-    if kind == "int" and _OCTAL.match(said):
-        return Trap("octal", said)
-    return Trap("date", said) if kind == "timestamp" else None
+    if kind == "str" and _EXPONENT.match(word):
+        return Trap("number", word)
+    if kind == "bool" and word.lower() not in ("true", "false"):
+        return Trap("truth", word)
+    if kind in ("int", "float") and ":" in word:
+        return Trap("time", word)
+    if kind == "int" and _OCTAL.match(word):
+        return Trap("octal", word)
+    return Trap("date", word) if kind == "timestamp" else None
 
 
 def _line(node: Any) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _shown(node: Any) -> str:
+def _excerpt(node: Any) -> str:
     if node.id != "scalar":
         return {"mapping": "{…}", "sequence": "[…]"}[node.id]
     return str(node.value) or "null"
@@ -194,10 +195,10 @@ def _shown(node: Any) -> str:
 
 def _syntax(error: Any, text: str, file: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
-    said = getattr(error, "problem", None) or str(error).partition("\n")[0]
+    message = getattr(error, "problem", None) or str(error).partition("\n")[0]
     lines = text.splitlines()
     number = mark.line if mark else text.count("\n", 0, getattr(error, "position", 0))
     line = lines[number] if number < len(lines) else ""
     span = Span(file=file, line=number + 1, column=mark.column + 1 if mark else 1, text=line)
     context = getattr(error, "context", None)
-    return Problem(code="yaml", message=said, span=span, notes=(context,) if context else ())
+    return Problem(code="yaml", message=message, span=span, notes=(context,) if context else ())

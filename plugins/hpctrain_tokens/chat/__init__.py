@@ -1,1 +1,1 @@
-"""Conversations: templates, labels, the check of a file, the forms that trainers read."""
+"""Conversations: labels of their tokens, the check of a file, and where a fault is in a row."""

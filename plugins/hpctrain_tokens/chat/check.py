@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hpctrain_tokens import pieces, sources
 from hpctrain_tokens.chat import locate, rules
-from hpctrain_tokens.faults import SHOWN, DataError, Fault, RowError
+from hpctrain_tokens.faults import SHOWN_FAULTS, DataError, Fault, RowError
 from hpctrain_tokens.jsonrows import parse
 from hpctrain_tokens.packed import plain
 from hpctrain_tokens.pieces import LONGEST, Row
@@ -25,16 +25,16 @@ class Checked:
 
 def check(inputs: Iterable[str], key: str = "messages", subset: str = "", split: str = "") -> Checked:
     """Look at every row; nothing is written."""
-    found = Checked()
-    for source in sources.found(inputs, subset, split):
+    result = Checked()
+    for source in sources.find(inputs, subset, split):
         for row in _rows(source):
             faults = [f.at(source.name, row.number) for f in faults_of(row, key)]
-            found.rows += 1
-            found.bad += bool(faults)
-            found.faults += faults[: SHOWN - len(found.faults)]
-    if not found.rows:
+            result.rows += 1
+            result.bad += bool(faults)
+            result.faults += faults[: SHOWN_FAULTS - len(result.faults)]
+    if not result.rows:
         raise DataError.of("no-rows", "there are no rows")
-    return found
+    return result
 
 
 def _rows(source: Source) -> Iterator[Row]:
@@ -45,18 +45,18 @@ def _rows(source: Source) -> Iterator[Row]:
     for piece in pieces.divide([source], {}):
         for row in pieces.Reading(piece):
             number += 1
-            yield Row(number, row.raw, row.held)
+            yield Row(number, row.raw, row.values)
 
 
 def _unpacked(source: Source) -> Iterator[Row]:
-    number, rest = 0, b""
+    number, remainder = 0, b""
     for block in plain(source):
-        *lines, rest = (rest + block).split(b"\n")
+        *lines, remainder = (remainder + block).split(b"\n")
         for line in lines:
             number += 1
             yield Row(number, line if len(line) < LONGEST else None)
-    if rest:
-        yield Row(number + 1, rest if len(rest) < LONGEST else None)
+    if remainder:
+        yield Row(number + 1, remainder if len(remainder) < LONGEST else None)
 
 
 def faults_of(row: Row, key: str) -> list[Fault]:

@@ -11,7 +11,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpctrain_tokens.chat.template import Template, Turn
+from hpctrain_tokens.chat_template import Template, Turn
 from hpctrain_tokens.faults import RowError
 from hpctrain_tokens.options import Work
 from hpctrain_tokens.tokenizer import Tokenizer
@@ -45,12 +45,12 @@ class Labeller:
             tokens += [self.work.end] * 2  # the trainer drops one end of each when it shifts
         else:
             tokens, label = self._turns(turns)
-        made = {"tokens": array("i", tokens)}
+        result = {"tokens": array("i", tokens)}
         if label:
-            made["label"] = array("i", label)
+            result["label"] = array("i", label)
         if options.reward:
-            made["reward"] = reward(row, options.reward, options.binary_reward)
-        return made
+            result["reward"] = reward(row, options.reward, options.binary_reward)
+        return result
 
     def _whole(self, turns: list[Turn]) -> list[int]:
         return list(next(self.tokenizer.encode([self.template.render(turns)], "i", bare=True)))
@@ -63,8 +63,8 @@ class Labeller:
         ]
         tokens: list[int] = []
         label: list[int] = []
-        for i, found in enumerate(self.tokenizer.encode(texts, "i", bare=True)):
-            now = found.tolist()
+        for i, encoded in enumerate(self.tokenizer.encode(texts, "i", bare=True)):
+            now = encoded.tolist()
             if now[: len(tokens)] != tokens:
                 raise _unstable(i)
             new = now[len(tokens) :]
@@ -73,7 +73,7 @@ class Labeller:
             tokens = now
         if not any(number != MASKED for number in label):
             raise RowError(
-                "nothing-learnt", f'no turn of "{role}" is learnt; a batch of such rows has no loss'
+                "nothing-learnt", f'no turn of "{role}" is trained on; a batch of such rows has no loss'
             )
         if self.work.end is not None:
             label.append(self.work.end if label[-1] != MASKED else MASKED)
@@ -106,7 +106,7 @@ def _unstable(turn: int) -> RowError:
     return RowError(
         "chat-template-prefix",
         f"the template renders what is before message {turn + 1} differently once that message is there, "
-        "so it cannot be said which tokens are whose",
+        "so it is unclear which tokens belong to which turn",
         where=f"messages[{turn}]",
         hint="a template that keeps earlier turns as they were: --chat-template FILE",
     )

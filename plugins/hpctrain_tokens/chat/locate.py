@@ -52,5 +52,5 @@ def _member(text: str, at: int, step: str | int) -> int | None:
 
 
 def dotted(path: Path) -> str:
-    """`messages[1].role`."""
+    """A path of keys as text: `messages[1].role`."""
     return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path).lstrip(".")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hpctrain_tokens.jsonrows import said
+from hpctrain_tokens.jsonrows import describe
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 PARTS = ("text", "image_url", "input_audio", "file", "refusal")
@@ -30,25 +30,25 @@ def broken(row: dict[str, Any], key: str) -> Iterator[Finding]:
     """Every rule that a row breaks, in the order of the row."""
     turns = row.get(key)
     if key not in row:
-        there = ", ".join(map(str, row)) or "none"
-        yield Finding("row-key", f'there is no "{key}"; the keys are: {there}', ())
+        keys = ", ".join(map(str, row)) or "none"
+        yield Finding("row-key", f'there is no "{key}"; the keys are: {keys}', ())
     elif not isinstance(turns, list):
-        yield Finding("not-messages", f"{key} is {said(turns)}, a list of messages is needed", (key,))
+        yield Finding("not-messages", f"{key} is {describe(turns)}, a list of messages is needed", (key,))
     elif not turns:
         yield Finding("chat-empty", "there are no messages", (key,))
     else:
         shaped = True
         for i, turn in enumerate(turns):
-            found = list(_turn(turn, (key, i)))
-            shaped = shaped and not any(f.code in ("chat-role", "not-messages") for f in found)
-            yield from found
+            findings = list(_turn(turn, (key, i)))
+            shaped = shaped and not any(f.code in ("chat-role", "not-messages") for f in findings)
+            yield from findings
         if shaped:
             yield from _order(turns, key)
 
 
 def _turn(turn: Any, path: Path) -> Iterator[Finding]:
     if not isinstance(turn, dict):
-        yield Finding("not-messages", f"a message is {said(turn)}, an object is needed", path)
+        yield Finding("not-messages", f"a message is {describe(turn)}, an object is needed", path)
         return
     yield from _role(turn, path)
     yield from _content(turn, path)
@@ -61,16 +61,16 @@ def _role(turn: dict[str, Any], path: Path) -> Iterator[Finding]:
     elif role not in ROLES:
         near = difflib.get_close_matches(str(role), ROLES, 1)
         hint = f'did you mean "{near[0]}"?' if near else ""
-        shown = f'"{role}"' if isinstance(role, str) else said(role)
-        yield Finding("chat-role", f"role {shown} is not one of {', '.join(ROLES)}", (*path, "role"), hint)
+        quoted = f'"{role}"' if isinstance(role, str) else describe(role)
+        yield Finding("chat-role", f"role {quoted} is not one of {', '.join(ROLES)}", (*path, "role"), hint)
 
 
 def _content(turn: dict[str, Any], path: Path) -> Iterator[Finding]:
     calls, content, where = bool(turn.get("tool_calls")), turn.get("content"), (*path, "content")
     if "content" not in turn or content is None:
         if not (calls and turn.get("role") == "assistant"):
-            what = "null" if "content" in turn else "missing"
-            yield Finding("chat-content", f"content is {what}", where if "content" in turn else path)
+            state = "null" if "content" in turn else "missing"
+            yield Finding("chat-content", f"content is {state}", where if "content" in turn else path)
     elif isinstance(content, str):
         if not content.strip() and not calls:
             yield Finding("chat-empty", "content is empty", where)
@@ -79,7 +79,9 @@ def _content(turn: dict[str, Any], path: Path) -> Iterator[Finding]:
     elif isinstance(content, list):
         yield from _parts(content, where)
     else:
-        yield Finding("chat-content", f"content is {said(content)}, text or a list of parts is needed", where)
+        yield Finding(
+            "chat-content", f"content is {describe(content)}, text or a list of parts is needed", where
+        )
 
 
 def _parts(parts: list[Any], path: Path) -> Iterator[Finding]:
@@ -88,10 +90,10 @@ def _parts(parts: list[Any], path: Path) -> Iterator[Finding]:
     for i, part in enumerate(parts):
         kind = part.get("type") if isinstance(part, dict) else None
         if kind not in PARTS:
-            shown = f'"{kind}"' if isinstance(kind, str) else "missing"
-            yield Finding("chat-content", f"type is {shown}, not one of {', '.join(PARTS)}", (*path, i))
+            quoted = f'"{kind}"' if isinstance(kind, str) else "missing"
+            yield Finding("chat-content", f"type is {quoted}, not one of {', '.join(PARTS)}", (*path, i))
         elif kind == "text" and not isinstance(part.get("text"), str):
-            yield Finding("chat-content", f"text is {said(part.get('text'))}, text is needed", (*path, i))
+            yield Finding("chat-content", f"text is {describe(part.get('text'))}, text is needed", (*path, i))
 
 
 def _order(turns: list[dict[str, Any]], key: str) -> Iterator[Finding]:

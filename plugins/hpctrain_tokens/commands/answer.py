@@ -30,20 +30,25 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "allow_abbrev": False})
 
+    @property
+    def long_options(self) -> list[str]:
+        """The options that it takes, as they are written out."""
+        return [word for action in self._actions for word in action.option_strings if word.startswith("--")]
+
     def error(self, message: str) -> NoReturn:
         """Raise; the caller knows how errors look."""
         raise DataError.of("usage", message.replace("\n", " "), hint=f"{self.prog} --help")
 
 
 def words(text: str) -> tuple[str, ...]:
-    """`a,b` as words."""
+    """The words of a list with commas: `a,b`."""
     return tuple(word for word in text.split(",") if word)
 
 
 def natural(text: str) -> int:
     """A whole number that is not below zero."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is no whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 0 up")
     return int(text)
 
 
@@ -56,7 +61,7 @@ def amount(number: float) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """A number of bytes for people: `1.5 GB`."""
     for power, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= power:
             return f"{count / power:.1f} {unit}"
@@ -64,5 +69,5 @@ def size(count: float) -> str:
 
 
 def plural(number: int, word: str) -> str:
-    """`1 row`, `2 rows`."""
+    """A count with its noun: `1 row`, `2 rows`."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

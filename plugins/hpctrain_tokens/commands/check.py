@@ -11,7 +11,7 @@ from hpctrain_tokens.chat.check import check
 from hpctrain_tokens.commands import files
 from hpctrain_tokens.commands.answer import Answer, amount, natural, plural
 from hpctrain_tokens.commands.prepare import add_input
-from hpctrain_tokens.faults import SHOWN, DataError
+from hpctrain_tokens.faults import SHOWN_FAULTS, DataError
 from hpctrain_tokens.prepare import Tell, fits
 from hpctrain_tokens.tokenizer import Tokenizer
 
@@ -28,36 +28,46 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(args: argparse.Namespace, _: Tell) -> Answer:
-    """Look, and change nothing."""
+    """Check token files or chat files; nothing is changed."""
     if args.tokenizer:
         fits(Tokenizer.at(args.tokenizer), args.model_vocab)
-    prefixes = [name for given in args.inputs for name in files.names(given)]
+    prefixes = [name for entry in args.inputs for name in files.names(entry)]
     if prefixes:
         return _tokens(prefixes, args.model_vocab)
-    found = check(args.inputs, args.text_column, args.subset, args.split)
-    good = found.rows - found.bad
-    shown = f" (at most {SHOWN} are shown)" if found.bad else ""
-    lines = [f"{plural(found.rows, 'row')}: {good:,} good, {found.bad:,} bad{shown}"]
-    values = {"rows": found.rows, "good": good, "bad": found.bad, "faults": [f.plain() for f in found.faults]}
-    return Answer("data-check", lines, values, found.faults)
+    result = check(args.inputs, args.text_column, args.subset, args.split)
+    good = result.rows - result.bad
+    limit_note = f" (at most {SHOWN_FAULTS} are shown)" if result.bad else ""
+    lines = [f"{plural(result.rows, 'row')}: {good:,} good, {result.bad:,} bad{limit_note}"]
+    values = {
+        "rows": result.rows,
+        "good": good,
+        "bad": result.bad,
+        "faults": [f.plain() for f in result.faults],
+    }
+    return Answer("data-check", lines, values, result.faults)
 
 
 def _tokens(prefixes: list[Path], rows: int) -> Answer:
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for prefix in prefixes:
-        held = files.opened(prefix)
-        there = manifest.read(prefix.with_name(f"{prefix.name}.manifest.json"))
-        if there:
-            manifest.whole(there, prefix.parent)
-        largest = held.largest()
+        token_file = files.opened(prefix)
+        record = manifest.read(prefix.with_name(f"{prefix.name}.manifest.json"))
+        if record:
+            manifest.whole(record, prefix.parent)
+        largest = token_file.largest()
         if rows and largest >= rows:
-            said = f"token {largest} is there, the model's vocabulary is {rows}"
-            raise DataError.of("vocabulary", said, file=str(held.path))
-        row = {"prefix": str(prefix), "documents": held.documents, "tokens": held.tokens, "largest": largest}
-        found.append({**row, "manifest": bool(there)})
+            message = f"token {largest} is there, the model's vocabulary is {rows}"
+            raise DataError.of("vocabulary", message, file=str(token_file.path))
+        row = {
+            "prefix": str(prefix),
+            "documents": token_file.documents,
+            "tokens": token_file.tokens,
+            "largest": largest,
+        }
+        results.append({**row, "manifest": bool(record)})
     lines = [
         f"{r['prefix']}  {plural(r['documents'], 'document')}  {amount(r['tokens'])} tokens  "
-        + ("as its manifest says" if r["manifest"] else "no manifest")
-        for r in found
+        + ("matches its manifest" if r["manifest"] else "no manifest")
+        for r in results
     ]
-    return Answer("data-check", lines, {"files": found})
+    return Answer("data-check", lines, {"files": results})

@@ -6,10 +6,10 @@ import argparse
 from typing import Any
 
 from hpctrain_tokens.commands.answer import Answer, natural, words
-from hpctrain_tokens.commands.prepare import add_bad, add_template, said
+from hpctrain_tokens.commands.prepare import add_bad, add_template, describe
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.options import Options
-from hpctrain_tokens.prepare import Asked, Tell, prepare
+from hpctrain_tokens.prepare import Request, Tell, prepare
 
 HF = "HFTokenizer"
 
@@ -31,7 +31,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
 
 
 def add_text(parser: argparse.ArgumentParser) -> None:
-    """`preprocess_data.py`."""
+    """Add the options of NeoX's `preprocess_data.py`."""
     _add_shared(parser)
     parser.add_argument(
         "--jsonl-keys", nargs="+", default=["text"], help="columns, each a result of its own (text)"
@@ -43,7 +43,7 @@ def add_text(parser: argparse.ArgumentParser) -> None:
 
 
 def add_chat(parser: argparse.ArgumentParser) -> None:
-    """`preprocess_data_with_chat_template.py`."""
+    """Add the options of NeoX's `preprocess_data_with_chat_template.py`."""
     _add_shared(parser)
     parser.add_argument("--jsonl-keys", nargs="+", default=["conversation"], help="columns (conversation)")
     parser.add_argument("--tokenizer-path", required=True, help="folder or hub name")
@@ -63,7 +63,7 @@ def run_text(args: argparse.Namespace, tell: Tell) -> Answer:
             "usage", f"--tokenizer-type {args.tokenizer_type} is not offered", hint=f"--tokenizer-type {HF}"
         )
     shared = {"tokenizer": args.vocab_file, "append_eod": args.append_eod, "special": "keep"}
-    return _each(args, shared, "data-preprocess", tell)
+    return _prepare_each(args, shared, "data-preprocess", tell)
 
 
 def run_chat(args: argparse.Namespace, tell: Tell) -> Answer:
@@ -79,11 +79,11 @@ def run_chat(args: argparse.Namespace, tell: Tell) -> Answer:
         "reward": args.reward_key,
         "binary_reward": args.binary_reward,
     }
-    return _each(args, shared, "data-preprocess-chat", tell)
+    return _prepare_each(args, shared, "data-preprocess-chat", tell)
 
 
-def _each(args: argparse.Namespace, shared: dict[str, Any], name: str, tell: Tell) -> Answer:
-    """One result for each key."""
+def _prepare_each(args: argparse.Namespace, shared: dict[str, Any], name: str, tell: Tell) -> Answer:
+    """Make one set of token files for each key of the rows."""
     if args.dataset_impl != "mmap":
         raise DataError.of(
             "usage", f"--dataset-impl {args.dataset_impl} is not made", hint="--dataset-impl mmap"
@@ -92,7 +92,7 @@ def _each(args: argparse.Namespace, shared: dict[str, Any], name: str, tell: Tel
         raise DataError.of("usage", "--ftfy is not offered: repair the text before, and look at what changed")
     results = []
     for key in args.jsonl_keys:
-        asked = Asked(
+        request = Request(
             inputs=args.input,
             output=args.output_prefix,
             options=Options(column=key, **shared),
@@ -101,5 +101,5 @@ def _each(args: argparse.Namespace, shared: dict[str, Any], name: str, tell: Tel
             max_bad=args.max_bad,
             force=args.force,
         )
-        results.append(prepare(asked, tell))
-    return Answer(name, [line for made in results for line in said(made)], {"results": results})
+        results.append(prepare(request, tell))
+    return Answer(name, [line for result in results for line in describe(result)], {"results": results})

@@ -21,13 +21,13 @@ def add_mix(parser: argparse.ArgumentParser) -> None:
 
 def run_mix(args: argparse.Namespace, _: Tell) -> Answer:
     """The part of a configuration that mixes."""
-    given = [_weighted(word) for word in args.sets]
-    total = sum(weight for _, weight in given)
-    sets = {name: weight / total for name, weight in given}
-    if len(sets) != len(given):
+    weighted = [_weighted(word) for word in args.sets]
+    total = sum(weight for _, weight in weighted)
+    sets = {name: weight / total for name, weight in weighted}
+    if len(sets) != len(weighted):
         raise DataError.of("usage", "a set is named twice", hint="PREFIX=WEIGHT, each prefix once")
     for name in sets:
-        _there(name, args.trainer)
+        _require_set(name, args.trainer)
     part = {"neox": _neox, "megatron": _megatron, "nanotron": _nanotron, "automodel": _automodel}[
         args.trainer
     ](sets)
@@ -36,17 +36,19 @@ def run_mix(args: argparse.Namespace, _: Tell) -> Answer:
 
 
 def _weighted(word: str) -> tuple[str, float]:
-    name, _, said = word.rpartition("=")
+    name, _, number = word.rpartition("=")
     try:
-        weight = float(said)
+        weight = float(number)
     except ValueError:
         weight = 0.0
     if not name or not 0 < weight < float("inf"):
-        raise DataError.of("usage", f"{word} is no PREFIX=WEIGHT with a weight above zero", hint="data/a=0.7")
+        raise DataError.of(
+            "usage", f"{word} is not PREFIX=WEIGHT with a weight above zero", hint="data/a=0.7"
+        )
     return name, weight
 
 
-def _there(name: str, trainer: str) -> None:
+def _require_set(name: str, trainer: str) -> None:
     ends = {"neox": ".idx", "megatron": ".idx"}.get(trainer, "")
     if not Path(f"{name}{ends}").exists():
         raise DataError.of("no-input", f"{name}{ends} is not there", file=f"{name}{ends}")

@@ -21,14 +21,14 @@ def parser(prog: str, command: str = "") -> Parser:
     """The parser of all commands, or of one."""
     if command:
         add, run, line = COMMANDS[command]
-        one = Parser(prog=f"{prog} {command}", description=line)
-        add(one)
-        one.set_defaults(run=run)
-        return one
+        subparser = Parser(prog=f"{prog} {command}", description=line)
+        add(subparser)
+        subparser.set_defaults(run=run)
+        return subparser
     whole = Parser(prog=prog, description="from a dataset to the files a trainer reads")
     below = whole.add_subparsers(required=True, metavar="COMMAND")
     for name, (add, run, line) in COMMANDS.items():
-        one = below.add_parser(name, help=line, description=line)
-        add(one)
-        one.set_defaults(run=run)
+        subparser = below.add_parser(name, help=line, description=line)
+        add(subparser)
+        subparser.set_defaults(run=run)
     return whole

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain_tokens import fields, hub, packed, pieces, safely, sources
-from hpctrain_tokens.bad import Ledger
+from hpctrain_tokens.bad_rows import Ledger
 from hpctrain_tokens.chat.labels import checked
-from hpctrain_tokens.chat.template import Template
+from hpctrain_tokens.chat_template import Template
 from hpctrain_tokens.commands.answer import Answer, amount, natural, plural, words
 from hpctrain_tokens.commands.prepare import add_bad, add_template
 from hpctrain_tokens.encoder import values
 from hpctrain_tokens.faults import DataError, Fault, RowError
 from hpctrain_tokens.fields import BLANK_LINE, Fields
 from hpctrain_tokens.options import Options
-from hpctrain_tokens.prepare import Asked, Tell, count, prepare
+from hpctrain_tokens.prepare import Request, Tell, count, prepare
 from hpctrain_tokens.shard import Shard
 from hpctrain_tokens.tokenizer import Tokenizer
 
@@ -31,7 +31,7 @@ INSTRUCT = "geodesic-research/gpt-neox-instruct-tokenizer"
 
 
 def add_pipeline(parser: argparse.ArgumentParser) -> None:
-    """`prepare_hf_dataset.py`."""
+    """Add the options of the pipeline's `prepare_hf_dataset.py`."""
     parser.add_argument("--dataset", required=True, help="hub name, file or folder")
     parser.add_argument("--subset", default="", help="configuration")
     parser.add_argument("--split", default="train", help="split (train)")
@@ -68,7 +68,7 @@ def add_pipeline(parser: argparse.ArgumentParser) -> None:
 
 
 def folder_name(dataset: str, subset: str, split: str) -> str:
-    """`wmdp-corpora_bio-retain-corpus_train`."""
+    """The name of a result's folder: `wmdp-corpora_bio-retain-corpus_train`."""
     last = dataset.rstrip("/").rsplit("/", 1)[-1]
     return "_".join(filter(None, (last, subset, split)))
 
@@ -84,7 +84,7 @@ def run_pipeline(args: argparse.Namespace, tell: Tell) -> Answer:
     try:
         with _Rows(args, folder) as rows:
             rows.write()
-            results |= rows.said(keep=not args.count_only)
+            results |= rows.summary(keep=not args.count_only)
             if not (args.skip_count and args.skip_tokenize):
                 results |= _tokens(args, folder, rows.target, tell)
         results["status"] = "success"
@@ -109,18 +109,21 @@ def _lines(results: dict[str, Any]) -> list[str]:
 def _tokens(args: argparse.Namespace, folder: Path, rows: Path, tell: Tell) -> dict[str, Any]:
     options = Options(tokenizer=args.vocab_file or args.hf_tokenizer, column="text", special="keep")
     workers = args.tokenize_workers or args.num_proc
-    asked = Asked((str(rows),), str(folder / folder.name), options, workers=workers, force=args.force)
+    request = Request((str(rows),), str(folder / folder.name), options, workers=workers, force=args.force)
     begun = time.monotonic()
-    made = (count if args.count_only or args.skip_tokenize else prepare)(asked, tell)
-    own = made["tokens"] - made["documents"]  # the ends of documents are not in the count
-    found: dict[str, Any] = {}
+    result = (count if args.count_only or args.skip_tokenize else prepare)(request, tell)
+    content_tokens = result["tokens"] - result["documents"]  # the ends of documents are not in the count
+    report: dict[str, Any] = {}
     if not args.skip_count:
-        found |= {"token_count": own, "tokens_per_doc": round(own / made["documents"], 1)}
-    if "prefix" in made:
+        report |= {
+            "token_count": content_tokens,
+            "tokens_per_doc": round(content_tokens / result["documents"], 1),
+        }
+    if "prefix" in result:
         spent = round(time.monotonic() - begun, 1)
-        ends = {f"{kind}_path": f"{made['prefix']}.{kind}" for kind in ("bin", "idx")}
-        found |= {"tokenized": True, "tokenize_time": spent, **ends}
-    return found
+        ends = {f"{kind}_path": f"{result['prefix']}.{kind}" for kind in ("bin", "idx")}
+        report |= {"tokenized": True, "tokenize_time": spent, **ends}
+    return report
 
 
 def _inputs(args: argparse.Namespace) -> tuple[str, ...]:
@@ -139,7 +142,7 @@ class _Rows:
 
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
         self.args, self.target = args, folder / ("." * args.count_only + "dataset.jsonl")
-        self.sources = sources.found(_inputs(args), args.subset, args.split)
+        self.sources = sources.find(_inputs(args), args.subset, args.split)
         self.work = folder / ".unpacked"
         self.rows = 0
         self.fields = Fields("text", ("text",))
@@ -156,25 +159,27 @@ class _Rows:
         if self.args.count_only:
             self.target.unlink(missing_ok=True)
 
-    def said(self, *, keep: bool) -> dict[str, Any]:
+    def summary(self, *, keep: bool) -> dict[str, Any]:
         chat = self.fields.kind == "messages"
-        said = {"num_documents": self.rows, "text_column": self.fields.key, "is_messages": chat}
-        return {**said, "jsonl_path": str(self.target) if keep else None}
+        report = {"num_documents": self.rows, "text_column": self.fields.key, "is_messages": chat}
+        return {**report, "jsonl_path": str(self.target) if keep else None}
 
     def write(self) -> None:
         """Every row as one with only `text`."""
-        found = pieces.divide(self.sources, packed.unpack(self.sources, self.work))
-        self.fields = fields.find(self.sources, found, self.args.text_column, self.args.join_columns)
+        input_pieces = pieces.divide(self.sources, packed.unpack(self.sources, self.work))
+        self.fields = fields.find(self.sources, input_pieces, self.args.text_column, self.args.join_columns)
         ledger = Ledger(self.sources, self.args.on_bad, self.args.max_bad)
         with safely.written(self.target) as file:
-            for piece in found:
+            for piece in input_pieces:
                 faults: list[Fault] = []
                 reading = pieces.Reading(piece)
                 for text in self._texts(reading, faults):
                     file.write((json.dumps({"text": text}, ensure_ascii=False) + "\n").encode())
                     self.rows += 1
-                told = [fault.plain() for fault in faults]
-                ledger.add(Shard(piece.number, piece.source, rows=reading.rows, bad=len(faults), faults=told))
+                plain_faults = [fault.plain() for fault in faults]
+                ledger.add(
+                    Shard(piece.number, piece.source, rows=reading.rows, bad=len(faults), faults=plain_faults)
+                )
             if not self.rows:
                 raise ledger.nothing(self.sources[0].name)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain_tokens import histogram, safely
-from hpctrain_tokens.chat.export import export
+from hpctrain_tokens.chat_export import export
 from hpctrain_tokens.commands.answer import Answer, amount, natural, plural, size, words
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.fields import Fields
 from hpctrain_tokens.options import COMPAT, Options
-from hpctrain_tokens.prepare import Asked, Tell, count, prepare
+from hpctrain_tokens.prepare import Request, Tell, count, prepare
 
 
 def add_input(parser: argparse.ArgumentParser) -> None:
@@ -94,8 +94,8 @@ def add_count(parser: argparse.ArgumentParser) -> None:
     add_bad(parser)
 
 
-def asked_of(args: argparse.Namespace, output: str) -> Asked:
-    """What the arguments ask for."""
+def asked_of(args: argparse.Namespace, output: str) -> Request:
+    """The request that the arguments of a command make."""
     if not args.tokenizer:
         raise DataError.of("usage", "a tokenizer is needed", hint="--tokenizer FOLDER")
     if args.pair and len(args.pair) != 2:
@@ -117,7 +117,7 @@ def asked_of(args: argparse.Namespace, output: str) -> Asked:
         reward=args.reward_key,
         binary_reward=args.binary_reward,
     )
-    return Asked(
+    return Request(
         inputs=tuple(args.inputs),
         output=output,
         options=options,
@@ -134,18 +134,18 @@ def asked_of(args: argparse.Namespace, output: str) -> Asked:
 
 
 def run_prepare(args: argparse.Namespace, tell: Tell) -> Answer:
-    """Make the files."""
+    """Make the token files, or the chat file, that the arguments ask for."""
     if args.to == "chat-jsonl":
         return _chat_jsonl(args)
-    made = prepare(asked_of(args, args.output_prefix), tell)
-    return Answer("data-prepare", said(made), made, next=f"hpctrain data show {made['prefix']}")
+    result = prepare(asked_of(args, args.output_prefix), tell)
+    return Answer("data-prepare", describe(result), result, next=f"hpctrain data show {result['prefix']}")
 
 
 def _chat_jsonl(args: argparse.Namespace) -> Answer:
     chosen = Fields("pair", args.pair) if args.pair else Fields("messages", (args.text_column or "messages",))
     target = Path(args.output_prefix)
     target = target if target.suffix == ".jsonl" else target.with_name(f"{target.name}.jsonl")
-    made = export(
+    result = export(
         tuple(args.inputs),
         target,
         chosen,
@@ -154,46 +154,48 @@ def _chat_jsonl(args: argparse.Namespace) -> Answer:
         on_bad=args.on_bad,
         max_bad=args.max_bad,
     )
-    skipped = f"; skipped {plural(len(made['bad']), 'row')}" if made["bad"] else ""
+    skipped = f"; skipped {plural(len(result['bad']), 'row')}" if result["bad"] else ""
     return Answer(
-        "data-prepare", [f"wrote {target}  {plural(made['written'], 'conversation')}{skipped}"], made
+        "data-prepare", [f"wrote {target}  {plural(result['written'], 'conversation')}{skipped}"], result
     )
 
 
 def run_count(args: argparse.Namespace, tell: Tell) -> Answer:
     """Count the documents and tokens of a dataset, by length."""
-    found = count(asked_of(args, ""), tell)
+    result = count(asked_of(args, ""), tell)
     if args.picture:
-        drawn = histogram.picture(found["lengths"], f"{amount(found['tokens'])} tokens")
+        drawn = histogram.picture(result["lengths"], f"{amount(result['tokens'])} tokens")
         safely.write(Path(args.picture), drawn.encode())
-    lines = [_counts(found), *histogram.lines(found["lengths"], ascii=args.ascii)]
-    return Answer("data-count", [*lines, *_notes(found)], found)
+    lines = [_counts(result), *histogram.lines(result["lengths"], ascii=args.ascii)]
+    return Answer("data-count", [*lines, *_notes(result)], result)
 
 
-def said(made: dict[str, Any]) -> list[str]:
-    """A result in words."""
-    files = ", ".join(f"{name} {size(row['bytes'])}" for name, row in made["files"].items())
-    folder = Path(made["prefix"]).parent
-    verb = "exists" if made.get("reused") else "wrote "
-    return [_counts(made), *_notes(made), f"{verb} {folder / files}"]
+def describe(result: dict[str, Any]) -> list[str]:
+    """The lines that describe a result to people: counts, notes, files."""
+    files = ", ".join(f"{name} {size(row['bytes'])}" for name, row in result["files"].items())
+    folder = Path(result["prefix"]).parent
+    verb = "exists" if result.get("reused") else "wrote "
+    return [_counts(result), *_notes(result), f"{verb} {folder / files}"]
 
 
-def _counts(made: dict[str, Any]) -> str:
-    learnt = f", {amount(made['learnt'])} learnt" if "learnt" in made else ""
-    longest = f"longest {made['longest']:,}"
-    return f"{plural(made['documents'], 'document')}   {amount(made['tokens'])} tokens{learnt}   {longest}"
+def _counts(result: dict[str, Any]) -> str:
+    learnt = f", {amount(result['learnt'])} learnt" if "learnt" in result else ""
+    longest = f"longest {result['longest']:,}"
+    return (
+        f"{plural(result['documents'], 'document')}   {amount(result['tokens'])} tokens{learnt}   {longest}"
+    )
 
 
-def _notes(made: dict[str, Any]) -> list[str]:
-    rows, notes = made["rows"], []
+def _notes(result: dict[str, Any]) -> list[str]:
+    rows, notes = result["rows"], []
     if rows["bad"]:
-        first = made["bad"][0]
+        first = result["bad"][0]
         where = f"{first['file']}:{first['line']}"
-        more = "; all of them in the manifest" if rows["bad"] > 1 else ""
-        notes.append(f"skipped {plural(rows['bad'], 'row')}, first {where} {first['message']}{more}")
+        suffix = "; all of them in the manifest" if rows["bad"] > 1 else ""
+        notes.append(f"skipped {plural(rows['bad'], 'row')}, first {where} {first['message']}{suffix}")
     if rows["empty"]:
         notes.append(f"{plural(rows['empty'], 'row')} without text")
-    if rows["ends_inside"] and made["options"]["special"] == "keep":
+    if rows["ends_inside"] and result["options"]["special"] == "keep":
         notes.append(f"{plural(rows['ends_inside'], 'row')} with the end of a document inside")
-    notes += [f"not the fast engine: {why}" for why in made["not_fast"]]
+    notes += [f"not the fast engine: {why}" for why in result["not_fast"]]
     return notes

@@ -29,24 +29,29 @@ def run_show(args: argparse.Namespace, _: Tell) -> Answer:
     prefix = next(iter(files.names(args.prefix)), None)
     if prefix is None:
         raise DataError.of("no-input", "there are no token files of this name", file=args.prefix)
-    held = files.opened(prefix)
-    if not 1 <= args.document <= len(held.sizes):
-        raise DataError.of("usage", f"there are {plural(len(held.sizes), 'sequence')}", hint="--document 1")
-    tokens = held.sequence(args.document - 1, args.tokens)
-    there = manifest.read(prefix.with_name(f"{prefix.name}.manifest.json"))
-    values: dict[str, Any] = {"documents": held.documents, "tokens": held.tokens, "ids": tokens}
-    lines = [f"{plural(held.documents, 'document')}   {amount(held.tokens)} tokens", f"ids   {tokens}"]
+    token_file = files.opened(prefix)
+    if not 1 <= args.document <= len(token_file.sizes):
+        raise DataError.of(
+            "usage", f"there are {plural(len(token_file.sizes), 'sequence')}", hint="--document 1"
+        )
+    tokens = token_file.sequence(args.document - 1, args.tokens)
+    record = manifest.read(prefix.with_name(f"{prefix.name}.manifest.json"))
+    values: dict[str, Any] = {"documents": token_file.documents, "tokens": token_file.tokens, "ids": tokens}
+    lines = [
+        f"{plural(token_file.documents, 'document')}   {amount(token_file.tokens)} tokens",
+        f"ids   {tokens}",
+    ]
     if args.tokenizer:
         tokenizer = Tokenizer.at(args.tokenizer)
-        if there and there["tokenizer"]["sha256"] != tokenizer.digest:
+        if record and record["tokenizer"]["sha256"] != tokenizer.digest:
             raise DataError.of(
                 "data-tokenizer", "these files were made with another tokenizer", file=str(tokenizer.path)
             )
         values["text"] = tokenizer.decode(tokens)
         lines.append(f"text  {values['text']!r}")
         lines += _labels(prefix, args, tokenizer, values)
-    if there:
-        lines += histogram.lines(there["lengths"], ascii=args.ascii)
+    if record:
+        lines += histogram.lines(record["lengths"], ascii=args.ascii)
     return Answer("data-show", lines, values)
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.hub import work
-from hpctrain_plugins.checkpoints.hub.found import Found
+from hpctrain_plugins.checkpoints.hub.experiment import HubCheckpoint
 from hpctrain_plugins.checkpoints.hub.ledger import Ledger
 from hpctrain_plugins.checkpoints.hub.remote import Remote
 from hpctrain_plugins.checkpoints.options import ConvertOptions
@@ -275,8 +275,8 @@ def test_the_delay_comes_once_and_before_the_first_upload(tmp_path: Path) -> Non
             done.append(revision)
             return "commit"
 
-    found = [Found(step, tmp_path / f"global_step{step}") for step in (100, 200)]
-    task = work.Task(found=found, place=tmp_path, model=None, raw=RAW, delay=90.0)
+    found = [HubCheckpoint(step, tmp_path / f"global_step{step}") for step in (100, 200)]
+    task = work.Task(checkpoints=found, place=tmp_path, model=None, raw=RAW, delay=90.0)
     crew = work.Crew(
         remote=lambda name: cast("Remote", Hub(name)),
         convert=lambda path, out: None,
@@ -302,9 +302,9 @@ def test_a_dry_run_asks_nobody(hub: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (("exp", "noslash"), "no name of a model"),
+        (("exp", "noslash"), "is not the name of a model"),
         (("exp", REPO, "--upload-neox-only", "--skip-neox-upload"), "nothing to upload"),
-        (("exp", REPO, "--upload-delay", "soon"), "'soon' is no number of seconds"),
+        (("exp", REPO, "--upload-delay", "soon"), "'soon' is not a number of seconds"),
         (("gone", REPO), "no folder and no run 'gone'"),
         ((".", REPO), "holds no complete checkpoint"),
     ],

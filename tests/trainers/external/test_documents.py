@@ -9,33 +9,23 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hpctrain.cli.check import command
+from hpctrain.cli.commands.check import command
 from hpctrain.cli.flags import Flags
-from hpctrain.cli.metrics import rows_of
 from hpctrain.cli.out import Out
-from hpctrain.cli.plan_json import document
+from hpctrain.cli.show.plan_json import document
 from hpctrain.errors import ConfigError, fatal
-from hpctrain.hooks.scan import installed
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.metrics import metrics_of
 from hpctrain.session import Session
-from tests.clusters import ROOT, read
-from tests.hooks.dists import distribution
+from tests.clusters.workspace import installed_workspace
 from tests.trainers.external.runs import DATA
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The members of the workspace as if their wheels were installed."""
-    site = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        for file in (ROOT / "plugins/pyproject.toml", *ROOT.glob("hpc_*/pyproject.toml")):
-            project = read(file)["project"]
-            distribution(site, project["name"], project["version"], project["entry-points"], {})
-            patch.syspath_prepend(str(file.parent))
-        patch.syspath_prepend(str(site))
-        installed.cache_clear()
+    with installed_workspace(tmp_path_factory.mktemp("site")):
         yield
-    installed.cache_clear()
 
 
 def _session(name: str, tmp_path: Path) -> Session:
@@ -78,7 +68,7 @@ def test_the_446_of_isambard_is_hfu_and_334_is_mfu(tmp_path: Path) -> None:
         " samples/sec: 145.3 | iteration       10/  119209 | learning rate: 1.875E-06 | "
         "approx flops per GPU: 446.0TFLOPS | lm_loss: 1.087654E+01 |\n"
     )
-    (row,) = rows_of(RunDirectory(tmp_path))
+    (row,) = metrics_of(RunDirectory(tmp_path)).rows
     assert row["tflops_per_gpu"] == 334.5
     assert (row["hfu"], row["mfu"]) == (
         pytest.approx(446 / 989, abs=1e-3),

@@ -284,13 +284,8 @@ def test_its_own_repository_should_be_pinned() -> None:
     assert not codes(problems(nanotron, _run(code=None, resources=Resources(nodes=2))), fatal=True)
 
 
-def test_going_on_from_a_named_checkpoint_that_must_be_there() -> None:
+def test_a_run_that_never_resumes() -> None:
     base = _run()
-    for said, last in (("/old/run", "latest.txt"), ("/old/run/1500", "model_config.json")):
-        run = attrs.evolve(base, checkpoint=attrs.evolve(base.checkpoint, resume=said))
-        answer = train(nanotron, run)
-        assert answer.layer.task[0] == Cmd.of("ls", f"{said}/{last}")
-        assert resolved(answer, nanotron.FILE)["checkpoints"]["resume_checkpoint_path"] == said
     run = attrs.evolve(base, checkpoint=attrs.evolve(base.checkpoint, resume="never"))
     assert resolved(train(nanotron, run), nanotron.FILE)["checkpoints"]["resume_checkpoint_path"] is None
 

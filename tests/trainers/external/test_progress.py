@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hpctrain.cli.metrics import rows_of
 from hpctrain.model.train import Pattern
 from hpctrain.plan.encode import encode
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.metrics import metrics_of
 from hpctrain.run.progress import from_log, number
-from hpctrain.runfile.toml import loads
+from hpctrain.runfile.reading.toml import loads
 from hpctrain_job.metrics import COLUMNS, append
 from hpctrain_plugins.trainers import automodel, command, nanotron, neox, trl
 from tests.trainers import plans
@@ -93,7 +93,7 @@ def _directory(tmp_path: Path, train: Any, log: str, name: str = "train.rank0.lo
 @pytest.mark.parametrize("name", FIRST)
 def test_a_log_becomes_rows(name: str, tmp_path: Path) -> None:
     directory = _directory(tmp_path, _planned(name), (LOGS / f"{name}.log").read_text())
-    found = rows_of(directory)
+    found = metrics_of(directory).rows
     trained = [row for row in found if "eval_loss" not in row]
     assert found[0] == {**COMMON, **FIRST[name]}
     assert [tuple(row) for row in trained] == [COLUMNS] * 3
@@ -112,18 +112,18 @@ def test_every_log_says_how_it_came_about() -> None:
 def test_what_the_trainer_wrote_itself_counts_more(tmp_path: Path) -> None:
     directory = _directory(tmp_path, _planned("nanotron"), (LOGS / "nanotron.log").read_text())
     append(directory.metrics, {"step": 1, "loss": 2.0})
-    assert rows_of(directory) == [{"step": 1, "loss": 2.0}]
+    assert metrics_of(directory).rows == [{"step": 1, "loss": 2.0}]
 
 
 def test_a_resumed_step_counts_once_and_ranks_may_share_a_log(tmp_path: Path) -> None:
     train = _planned("nanotron")
     first, again = NANOTRON.format(""), NANOTRON.format("").replace("8.91", "7.5")
-    (row,) = rows_of(_directory(tmp_path, train, f"{first}\n{again}\n", "train.log"))
+    (row,) = metrics_of(_directory(tmp_path, train, f"{first}\n{again}\n", "train.log")).rows
     assert row["loss"] == 7.5
 
 
 def test_a_run_without_log_or_trainer_has_no_rows(tmp_path: Path) -> None:
-    assert rows_of(_directory(tmp_path, None, "step 1")) == []
+    assert metrics_of(_directory(tmp_path, None, "step 1")).rows == []
 
 
 @pytest.mark.parametrize(

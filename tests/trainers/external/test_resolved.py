@@ -63,7 +63,7 @@ def test_the_job_writes_what_only_it_knows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", [Secret("wandb"), Raw("$(x)")])
 def test_a_secret_never_stands_in_a_file(word: Any) -> None:
-    with pytest.raises(PluginError, match="cannot stand in"):
+    with pytest.raises(PluginError, match="cannot be used in"):
         yaml_file("x", {"a": Join("x", word)} if isinstance(word, Secret) else {"a": Join(word)})
 
 

@@ -39,7 +39,7 @@ def _shown(problems: object) -> str:
 def test_a_key_that_stands_twice() -> None:
     found = _read(TWICE, "config_tiny_llama_wikitext.yaml")
     assert _shown(found.problems).splitlines() == [
-        "error[yaml-duplicate]: hf_dataset_config_name stands twice, the second wins",
+        "error[yaml-duplicate]: hf_dataset_config_name appears twice, the second wins",
         "  --> config_tiny_llama_wikitext.yaml:7:9  data_stages[0].data.dataset",
         "7 |         hf_dataset_config_name: wikitext-103-v1",
         "  |         ^^^^^^^^^^^^^^^^^^^^^^",
@@ -50,7 +50,7 @@ def test_a_key_that_stands_twice() -> None:
 
 def test_a_key_that_stands_three_times() -> None:
     (problem,) = _read("a: 1\nb: 2\na: {x: 1}\na: 3\n").problems
-    assert problem.message == "a stands 3 times, the last wins"
+    assert problem.message == "a appears 3 times, the last wins"
     assert problem.notes[1] == "again at line 3: {…}"
     assert problem.span is not None
     assert problem.span.line == 4
@@ -84,7 +84,7 @@ def test_traps_are_named_with_line_and_fix(text: str, kind: str, says: str, hint
     key = text.partition(":")[0]
     (fault,) = trap_faults(config, {(key,): kind})
     assert fault.code == "yaml-trap"
-    assert fault.says.startswith(says)
+    assert fault.message.startswith(says)
     assert fault.hint == hint
     problem = config.problem(fault)
     assert problem.span is not None
@@ -138,7 +138,7 @@ def test_the_fix_of_a_number_is_a_number(said: str) -> None:
         ("- 1\n- 2\n", 1, "a.yaml holds no keys"),
         ("", 1, "a.yaml holds no keys"),
         ("a: 2026-13-45\n", 1, "a.yaml cannot be read: month must be in 1..12"),
-        ("a: &a [*a]\n", 1, "an alias stands inside of what it names"),
+        ("a: &a [*a]\n", 1, "an alias is inside the value it names"),
         ("{[1]: 2}", 1, "found unhashable key"),
     ],
 )
@@ -155,7 +155,7 @@ def test_what_is_no_yaml_is_one_problem_with_its_line(text: str, line: int, says
 def test_aliases_that_stand_for_a_billion_values_end_at_once() -> None:
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
-    with pytest.raises(ConfigError, match="aliases stand for more than"):
+    with pytest.raises(ConfigError, match="aliases expand to more than"):
         _read("\n".join(rows))
 
 
@@ -166,7 +166,7 @@ def test_deep_nesting_is_one_problem() -> None:
 
 def test_a_key_that_is_no_text() -> None:
     (problem,) = _read("no: 1\n8: 2\n").problems
-    assert problem.message == "the key no is no text: YAML 1.1 reads a bool"
+    assert problem.message == "the key no is not text: YAML 1.1 reads a bool"
     assert problem.hint == '"no":'
 
 

@@ -10,6 +10,7 @@ import io
 import json
 import shutil
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,20 @@ from typing import Any
 PLACEHOLDER_FILES = ("_sysconfigdata", "Makefile", "-config")
 LEFT_OUT = {"test", "tests", "idlelib", "turtledemo", "lib2to3", "site-packages", "__pycache__", "tkinter"}
 BUILD = "0_twin"
+DEBIAN_LEFT_OUT = {"dist-packages", "EXTERNALLY-MANAGED", "sitecustomize.py"}
+UPSTREAM = """
+import os, site, sys
+
+sys.real_prefix = sys.prefix  # for the defaults of its functions
+import sysconfig
+
+del sys.real_prefix
+sysconfig._get_preferred_schemes = lambda: {
+    "prefix": "posix_prefix", "home": "posix_home", "user": "posix_user"
+}
+site.addsitedir(os.path.join(sys.prefix, "lib", "python%d.%d" % sys.version_info[:2], "site-packages"))
+"""
+"""A Debian Python as conda has it: Debian's own looks for packages in `dist-packages`, and only there."""
 
 
 def ensure(cache: Path) -> Path:
@@ -32,7 +47,7 @@ def ensure(cache: Path) -> Path:
             (new / subdir).mkdir(parents=True)
         version = ".".join(map(str, sys.version_info[:3]))
         _write(new, "linux-64", "python", version, dict(_python(Path(sys.base_prefix))), needs=())
-        for wheel in sorted(Path(sys.base_prefix).glob("lib/python3*/ensurepip/_bundled/*.whl")):
+        for wheel in _wheels(Path(sys.base_prefix)):
             name, number, *_ = wheel.name.split("-")
             scripts = ("pip = pip._internal.cli.main:main",) if name == "pip" else ()
             _write(new, "noarch", name, number, _unzipped(wheel), needs=("python >=3.8",), scripts=scripts)
@@ -54,21 +69,36 @@ def _index(channel: Path) -> None:
         (channel / subdir / "repodata.json").write_text(text)
 
 
+def _wheels(prefix: Path) -> list[Path]:
+    """The pip that this Python brings, which Debian keeps in a folder of its own."""
+    folder = sysconfig.get_config_var("WHEEL_PKG_DIR")
+    return sorted(
+        Path(folder).glob("*.whl") if folder else prefix.glob("lib/python3*/ensurepip/_bundled/*.whl")
+    )
+
+
 def _python(prefix: Path) -> Iterable[tuple[str, bytes | str]]:
     """Its files by path; a text is the target of a link. It finds its library beside itself."""
     short = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     program = (prefix / "bin" / short).read_bytes()
     rpath, own = f"{prefix}/lib\0".encode(), b"$ORIGIN/../lib\0"
-    yield f"bin/{short}", program.replace(rpath, own.ljust(len(rpath), b"\0"))
+    moved = program.replace(rpath, own.ljust(len(rpath), b"\0")) if len(own) <= len(rpath) else program
+    yield f"bin/{short}", moved
     yield "bin/python3", short
     yield "bin/python", short
     for library in sorted(prefix.glob("lib/libpython3*.so*")):
         yield f"lib/{library.name}", str(library.readlink()) if library.is_symlink() else library.read_bytes()
+    debian = "posix_local" in sysconfig.get_scheme_names()
+    left_out = LEFT_OUT | DEBIAN_LEFT_OUT if debian else LEFT_OUT
+    if debian:
+        yield f"lib/{short}/sitecustomize.py", UPSTREAM.encode()
     for top in (prefix / "lib" / short, prefix / "include" / short):
         for path in sorted(top.rglob("*")):
             inside = path.relative_to(top).parts
-            if path.is_file() and not LEFT_OUT & set(inside) and path.suffix != ".a":
+            if path.is_file() and not left_out & set(inside) and path.suffix != ".a":
                 yield path.relative_to(prefix).as_posix(), path.read_bytes()
+    for header in prefix.glob(f"include/*/{short}/pyconfig.h"):  # Debian's other one only names this one
+        yield f"include/{short}/pyconfig.h", header.read_bytes()
 
 
 def _unzipped(wheel: Path) -> dict[str, bytes | str]:

@@ -2,7 +2,7 @@
 
 Tokens: `hf_twin` may write, `hf_read` may read what is gated or private; any other one is a stranger's.
 Large files go by git-lfs in one part; the hub's newer chunk store (xet) is not spoken here, so clients
-that would upload by it are told so (HF_HUB_DISABLE_XET=1 makes them use git-lfs).
+that would upload by it are told so (README.md: how they use git-lfs).
 """
 
 from __future__ import annotations

@@ -34,15 +34,15 @@ def join() -> torch.device:
 def measure(count: int, device: torch.device) -> tuple[float, int]:
     """Seconds of one sum over `count` numbers, and how many of its results are wrong."""
     pattern = torch.arange(count, device=device, dtype=torch.float32) % 1024
-    mine = pattern * (dist.get_rank() + 1)
+    user_values = pattern * (dist.get_rank() + 1)
     dist.barrier()
     start = time.perf_counter()
-    dist.all_reduce(mine)
+    dist.all_reduce(user_values)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - start
     world = dist.get_world_size()
-    wrong = (mine != pattern * (world * (world + 1) // 2)).sum()
+    wrong = (user_values != pattern * (world * (world + 1) // 2)).sum()
     dist.all_reduce(wrong)
     return seconds, int(wrong)
 
@@ -60,8 +60,8 @@ def main() -> int:
         failed += wrong
         bus = 2 * (world - 1) / world * size * 2**20 / seconds / 1e9
         if dist.get_rank() == 0:
-            said = f"MiB={size} ms={seconds * 1e3:.3f} bus_GB_per_s={bus:.2f} wrong={wrong}"
-            print(said, flush=True)
+            line = f"MiB={size} ms={seconds * 1e3:.3f} bus_GB_per_s={bus:.2f} wrong={wrong}"
+            print(line, flush=True)
         size *= 4
     dist.destroy_process_group()
     return 1 if failed else 0

@@ -11,18 +11,9 @@ from typing import Any
 
 import attrs
 
-from hpctrain.cli.doing import Doing
-from hpctrain.cli.out import Out
-from hpctrain.cli.submit import report
-from hpctrain.defaults.names import NATIVE
-from hpctrain.errors import ConfigError
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.run import Asset
-from hpctrain.model.step import Launch, Need, Step
-from hpctrain.model.words import Cmd, Loc
-from hpctrain.render.shell import plain
-from hpctrain.run import start
-from hpctrain.session import Session
+from hpctrain.command import Out, Session, StepLines, report_submission
+from hpctrain.plugin import Asset, Cmd, ConfigError, Launch, Loc, Need, Step, hookimpl
+from hpctrain.toolbox import NATIVE, plain_text
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 
 CONVERT = "convert"
@@ -67,7 +58,7 @@ def conversion(
 
 
 def program() -> tuple[str, ...]:
-    """This installation, as a step starts it."""
+    """The command with which a step starts this installation of hpctrain."""
     return (sys.executable, "-m", "hpctrain")
 
 
@@ -78,11 +69,11 @@ def submit(
     with tempfile.TemporaryDirectory() as folder:
         session = opened(Path(folder), steps, where, name, secrets)
         _same_kind(session)
-        tools = start.tools_for(session)
-        start.judge(session, tools)  # what it warns of is pins, and nothing here moves
-        with Doing(out, len(steps)) as doing:
-            run, outcome = start.submit(session, tools, doing.tell)
-    report(out, run, outcome)
+        prepared = session.prepared()
+        prepared.judge()  # what it warns of is pins, and nothing here moves
+        with StepLines(out, len(steps)) as step_lines:
+            run, outcome = prepared.submit(step_lines.tell)
+    report_submission(out, run.directory, outcome)
 
 
 def opened(
@@ -92,42 +83,42 @@ def opened(
     file = folder / f"{name}.toml"
     text = _RUN.format(name=name, secrets=list(secrets))
     file.write_text(text + "".join(_STEP.format(step=s.name, name=name) for s in steps), encoding="utf-8")
-    given = _Given({step.name: step for step in steps})
-    return Session(file, on=where.on, account=where.account, extra=(given,))
+    hooks = _StepHooks({step.name: step for step in steps})
+    return Session(file, on=where.on, account=where.account, extra=(hooks,))
 
 
 def among_checkpoints(name: str, where: Where) -> Path:
     """A folder under the role `checkpoints` of this computer's cluster, where its trainers look."""
     with tempfile.TemporaryDirectory() as folder:
-        return Path(plain(Loc("checkpoints", name), opened(Path(folder), (), where).binding))
+        return Path(plain_text(Loc("checkpoints", name), opened(Path(folder), (), where).binding))
 
 
 def words(options: Mapping[str, Any]) -> list[str]:
     """The options as a command line gives them, paths as seen from anywhere."""
-    found: list[str] = []
+    arguments: list[str] = []
     for name, value in options.items():
         flag = _NAMES.get(name, "--" + name.replace("_", "-"))
         if value is True:
-            found.append(flag)
+            arguments.append(flag)
         elif value is False and name == "rope_interleaved":
-            found.append("--no-rope-interleaved")
+            arguments.append("--no-rope-interleaved")
         elif value not in (False, ""):
-            found += [flag, str(value.absolute() if isinstance(value, Path) else value)]
-    return found
+            arguments += [flag, str(value.absolute() if isinstance(value, Path) else value)]
+    return arguments
 
 
 def _same_kind(session: Session) -> None:
     """The job starts this Python, so it must be one for the nodes that it runs on."""
-    here, there = platform.machine(), session.cluster.arch
-    if there not in (here, NATIVE):
+    local_arch, cluster_arch = platform.machine(), session.cluster.arch
+    if cluster_arch not in (local_arch, NATIVE):
         raise ConfigError.of(
             "architecture",
-            f"this Python is for {here}, the nodes of {session.cluster.name} are {there}",
+            f"this Python is for {local_arch}, the nodes of {session.cluster.name} are {cluster_arch}",
             hint="the same command without --job: a conversion needs no GPU",
         )
 
 
-class _Given:
+class _StepHooks:
     """The hooks of this one run: its assets are the steps of their names, beside each other."""
 
     def __init__(self, steps: Mapping[str, Step]) -> None:
@@ -135,5 +126,5 @@ class _Given:
 
     @hookimpl
     def prepare_data(self, name: str, asset: Asset) -> list[Step]:
-        """The step of that name."""
+        """The step of a conversion or upload, which is planned like an asset of that name."""
         return [self._steps[name]]

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError
+from hpctrain.command import Out
+from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints.cli import spellings
-from hpctrain_plugins.checkpoints.cli.source import Source, located, there
+from hpctrain_plugins.checkpoints.cli.source import Source, located, require_paths
 from hpctrain_plugins.checkpoints.copying import one_thread
 from hpctrain_plugins.checkpoints.options import (
     DTYPES,
@@ -37,10 +37,10 @@ class Convert(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The formats that are installed, and which of them can be written."""
-        from hpctrain.hooks import scan
+        from hpctrain.toolbox import installed_names
         from hpctrain_plugins.checkpoints.export.planned import READ_ONLY
 
-        names = scan.names("checkpoints")
+        names = installed_names("checkpoints")
         written = (f"{n} (Llama models)" if n == "nanotron" else n for n in names if n not in READ_ONLY)
         with formatter.section("Formats"):
             formatter.write_dl([("read", ", ".join(names)), ("written", ", ".join(written))])
@@ -97,61 +97,62 @@ def command(
 
     Nothing of a checkpoint is executed, memory stays small, and what was written is read again.
     """
-    found = located(source, revision, out.environ, out.say)
-    given = {name: value for name, value in options.items() if value is not None}
-    there(base=given.get("base"), config=given.get("config"), tokenizer=given.get("tokenizer"))
-    wanted = ConvertOptions(**{"source_format": found.format, **given})
-    place = _place(folder, found, target, wanted, on)
-    if job and not wanted.dry_run:
+    checkpoint = located(source, revision, out.environ, out.say)
+    user_options = {name: value for name, value in options.items() if value is not None}
+    require_paths(
+        base=user_options.get("base"),
+        config=user_options.get("config"),
+        tokenizer=user_options.get("tokenizer"),
+    )
+    convert_options = ConvertOptions(**{"source_format": checkpoint.format, **user_options})
+    place = _place(folder, checkpoint, target, convert_options, on)
+    if job and not convert_options.dry_run:
         from hpctrain_plugins.checkpoints.cli import as_job
         from hpctrain_plugins.checkpoints.copying.publishing import check_free
 
         check_free(place)
         as_job.submit(
-            out, [as_job.conversion(found.path, target, place, given)], as_job.Where(on=on, account=account)
+            out,
+            [as_job.conversion(checkpoint.path, target, place, user_options)],
+            as_job.Where(on=on, account=account),
         )
         return 0
-    try:
-        return _carried_out(out, found, target, place, wanted)
-    except ModuleNotFoundError as error:
-        raise ConfigError.of(
-            "no-package",
-            f"convert needs {error.name}, an extra",
-            hint="pip install 'hpctrain-plugins[convert]'",
-        ) from error
+    return _carried_out(out, checkpoint, target, place, convert_options)
 
 
-def _place(folder: Path | None, found: Source, target: str, options: ConvertOptions, on: str | None) -> Path:
+def _place(
+    folder: Path | None, checkpoint: Source, target: str, options: ConvertOptions, on: str | None
+) -> Path:
     """Where to write; without a word of the user as the run's own step `export` does it.
 
     A model of the hub goes where the cluster's trainers look for checkpoints.
     """
     if folder is not None:
         return folder
-    if found.exports is not None:
-        return found.exports / target / found.path.name
+    if checkpoint.exports is not None:
+        return checkpoint.exports / target / checkpoint.path.name
     if options.dry_run:
-        return Path(f"{found.path.name}-{target}")
-    if found.model:
+        return Path(f"{checkpoint.path.name}-{target}")
+    if checkpoint.model:
         from hpctrain_plugins.checkpoints.cli.as_job import Where, among_checkpoints
 
-        return among_checkpoints(found.model.rpartition("/")[2], Where(on=on))
-    hint = f"-o {found.path.resolve().name or 'model'}-{target}"
+        return among_checkpoints(checkpoint.model.rpartition("/")[2], Where(on=on))
+    hint = f"-o {checkpoint.path.resolve().name or 'model'}-{target}"
     raise ConfigError.of("usage", "a new folder is needed for what is written", hint=hint)
 
 
-def _carried_out(out: Out, found: Source, target: str, place: Path, options: ConvertOptions) -> int:
+def _carried_out(out: Out, checkpoint: Source, target: str, place: Path, options: ConvertOptions) -> int:
     one_thread.ask_for()
-    from hpctrain_plugins.checkpoints.cli import shown
+    from hpctrain_plugins.checkpoints.cli import output
     from hpctrain_plugins.checkpoints.convert import convert
 
     if options.dry_run:
-        report = convert(found.path, target, place, options)
-        show = shown.mapping
+        report = convert(checkpoint.path, target, place, options)
+        show = output.mapping
     else:
-        with shown.converting(out) as told:
-            report = convert(found.path, target, place, options, told)
-        show = shown.done
+        with output.converting(out) as report_progress:
+            report = convert(checkpoint.path, target, place, options, report_progress)
+        show = output.done
     if out.flags.json:
         out.document("convert", **report.to_json())
     else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
 
-from hpctrain.errors import ConfigError
-from hpctrain.run.directory import RunDirectory
+from hpctrain.command import RunDirectory
+from hpctrain.plugin import ConfigError
+from hpctrain_job import documents
 from hpctrain_plugins.checkpoints.newest import newest
 
 
@@ -23,56 +23,63 @@ class Source:
     model: str = ""
 
 
-def located(said: str, revision: str, environ: Mapping[str, str], say: Callable[[str], object]) -> Source:
+def located(
+    reference: str, revision: str, environ: Mapping[str, str], say: Callable[[str], object]
+) -> Source:
     """The checkpoint that the user means; ConfigError when nothing is called that."""
-    path = Path(said)
+    path = Path(reference)
     if path.exists() and RunDirectory.at(path) is None:
         return Source(path)
-    snapshot = _cached(said, revision or "main", environ)
+    snapshot = _cached(reference, revision or "main", environ)
     if snapshot is not None:
-        return Source(snapshot, model=said)
+        return Source(snapshot, model=reference)
     if revision:
         raise ConfigError.of(
-            "checkpoint-missing", f"no revision {revision!r} of {said} is in the hub's cache here", where=said
+            "checkpoint-missing",
+            f"no revision {revision!r} of {reference} is in the hub's cache here",
+            where=reference,
         )
-    if not path.exists() and (said.count("/") > 1 or said.startswith(("/", ".", "~"))):
-        raise ConfigError.of("checkpoint-missing", f"{said} does not exist", where=said)
-    return _of_run(_run(said, environ), say)
+    if not path.exists() and (reference.count("/") > 1 or reference.startswith(("/", ".", "~"))):
+        raise ConfigError.of("checkpoint-missing", f"{reference} does not exist", where=reference)
+    return _of_run(_run(reference, environ), say)
 
 
-def there(**paths: Path | None) -> None:
+def require_paths(**paths: Path | None) -> None:
     """Refuse an option whose path leads nowhere."""
     for name, path in paths.items():
         if path is not None and not path.exists():
             raise ConfigError.of("usage", f"--{name}: {path} does not exist", where=str(path))
 
 
-def _run(said: str, environ: Mapping[str, str]) -> RunDirectory:
-    from hpctrain.cli.runs_of import find  # late: a folder is no run, and most are folders
+def _run(reference: str, environ: Mapping[str, str]) -> RunDirectory:
+    from hpctrain.command import find_run
 
     try:
-        return find(said, environ)
+        return find_run(reference, environ)
     except ConfigError as error:
         from difflib import get_close_matches
 
-        near = get_close_matches(said, [p.name for p in Path.cwd().iterdir() if p.is_dir()], 1)
-        hint, told = near[0] if near else error.problems[0].hint, f"there is no folder and no run {said!r}"
-        if said.count("/") == 1:
-            told += f", nor a model of that name in the hub's cache, {_cache(environ)}"
-            hint = f"hf download {said}      (where there is a network; or the path of a folder)"
+        near = get_close_matches(reference, [p.name for p in Path.cwd().iterdir() if p.is_dir()], 1)
+        hint, message = (
+            near[0] if near else error.problems[0].hint,
+            f"there is no folder and no run {reference!r}",
+        )
+        if reference.count("/") == 1:
+            message += f", nor a model of that name in the hub's cache, {_cache(environ)}"
+            hint = f"hf download {reference}      (where there is a network; or the path of a folder)"
         elif hint.startswith("hpctrain submit"):
             hint = "the path of a folder with a checkpoint"
-        raise ConfigError.of("no-run", told, hint=hint) from None
+        raise ConfigError.of("no-run", message, hint=hint) from None
 
 
-def all_of(said: str, environ: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
+def all_of(reference: str, environ: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
     """The folder of a run's checkpoints with their names' pattern and last file, or the folder itself."""
-    path = Path(said)
+    path = Path(reference)
     if path.is_dir() and RunDirectory.at(path) is None:
         return path.absolute(), {}
     if path.exists() and not path.is_dir():
-        raise ConfigError.of("checkpoint-missing", f"{said} is no folder", where=said)
-    home, layout = _home(_run(said, environ))
+        raise ConfigError.of("checkpoint-missing", f"{reference} is no folder", where=reference)
+    home, layout = _home(_run(reference, environ))
     return home / layout["folder"], {"name": layout["name"], "complete": layout["complete"]}
 
 
@@ -85,18 +92,19 @@ def _of_run(run: RunDirectory, say: Callable[[str], object]) -> Source:
 
 def _home(run: RunDirectory) -> tuple[Path, dict[str, str]]:
     """Where a run's checkpoints go, and how its trainer names them."""
-    from hpctrain.model.words import Loc
-    from hpctrain.render.shell import plain
-    from hpctrain.run.start import graph_of
+    from hpctrain.command import graph_of
+    from hpctrain.plugin import Loc
+    from hpctrain.toolbox import plain_text
 
     graph = graph_of(run)
-    train = json.loads(run.plan.read_text(encoding="utf-8")).get("train") or {}
+    train = documents.read(run.plan).get("train") or {}
     layout = train.get("checkpoints")
     if not layout:
         raise ConfigError.of(
-            "checkpoint-missing", f"the trainer of {run.title} does not say where its checkpoints are"
+            "checkpoint-missing",
+            f"the location of {run.title}'s checkpoints is not known: its trainer does not declare it",
         )
-    return Path(plain(Loc("checkpoints", f"{run.name}/{run.path.name}"), graph.binding)), layout
+    return Path(plain_text(Loc("checkpoints", f"{run.name}/{run.path.name}"), graph.binding)), layout
 
 
 def _cached(name: str, revision: str, environ: Mapping[str, str]) -> Path | None:

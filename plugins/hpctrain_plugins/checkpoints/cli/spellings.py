@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 _SOURCE = {"--model_dir", "--input_dir", "--hf-model"}
-_SAME = {
+_RENAMED = {
     "--output_path": "--out",
     "--output_dir": "--out",
     "--output-dir": "--out",
@@ -23,7 +23,7 @@ _SWITCHES = {
     "--transformer-engine": ("--naming", "te"),
     "--no-transformer-engine": ("--naming", "legacy"),
 }
-_MEANT = {"--hf-model": ("--to", "neox", "--naming", "te")}
+_IMPLIED = {"--hf-model": ("--to", "neox", "--naming", "te")}
 """What a converter does that has only one target; options of the line come later and win."""
 
 _AUTO = ("--dtype", "auto")
@@ -32,24 +32,24 @@ _AUTO = ("--dtype", "auto")
 def ours(argv: Sequence[str]) -> list[str]:
     """The words of a command line with every such option as this command calls it."""
     first: list[str] = []
-    rest: list[str] = []
+    remaining: list[str] = []
     words = _split(argv)
     for word in words:
         if word == "--":
-            return [*first, *rest, word, *words]
-        first += _MEANT.get(word, ())
+            return [*first, *remaining, word, *words]
+        first += _IMPLIED.get(word, ())
         if word in _SWITCHES:
-            rest += _SWITCHES[word]
+            remaining += _SWITCHES[word]
         elif word not in _SOURCE:
-            rest.append(_SAME.get(word, word))
-    return first + _without_auto(rest)
+            remaining.append(_RENAMED.get(word, word))
+    return first + _without_auto(remaining)
 
 
 def _split(argv: Sequence[str]) -> Iterator[str]:
     """`--name=value` of these options as two words."""
     for word in argv:
         name, equal, value = word.partition("=")
-        if equal and (name in _SAME or name in _SOURCE):
+        if equal and (name in _RENAMED or name in _SOURCE):
             yield from (name, value)
         else:
             yield word

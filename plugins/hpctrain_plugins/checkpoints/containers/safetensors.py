@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import IntegrityError
+from hpctrain.plugin import IntegrityError
+from hpctrain_job import documents
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor, whole
 
@@ -36,9 +37,9 @@ def read_header(path: Path) -> Header:
             raise _broken(path, "ends inside its header")
         text = file.read(length)
     try:
-        said = json.loads(text)
-        metadata = {str(k): str(v) for k, v in said.pop("__metadata__", {}).items()}
-        tensors = {name: _tensor(name, entry, path, 8 + length) for name, entry in said.items()}
+        document = documents.parse(text)
+        metadata = {str(k): str(v) for k, v in document.pop("__metadata__", {}).items()}
+        tensors = {name: _tensor(name, entry, path, 8 + length) for name, entry in document.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(path, f"has a header that cannot be read ({error})") from error
     end = _without_gaps(path, tensors, 8 + length)
@@ -56,8 +57,8 @@ def _tensor(name: str, entry: Mapping[str, Any], path: Path, data: int) -> Tenso
         )
     tensor = whole(name, dtype, shape, path, data + low)
     if min(shape, default=0) < 0 or high - low != tensor.nbytes or low < 0:
-        said = f"{name} in {path} has {high - low} bytes where its shape needs {tensor.nbytes}"
-        raise IntegrityError.of("checkpoint-shape", said, where=name)
+        message = f"{name} in {path} has {high - low} bytes where its shape needs {tensor.nbytes}"
+        raise IntegrityError.of("checkpoint-shape", message, where=name)
     return tensor
 
 
@@ -71,8 +72,8 @@ def _without_gaps(path: Path, tensors: Mapping[str, Tensor], at: int) -> int:
     return at
 
 
-def _broken(path: Path, what: str) -> Exception:
-    return IntegrityError.of("checkpoint-damaged", f"{path} {what}", where=str(path))
+def _broken(path: Path, complaint: str) -> Exception:
+    return IntegrityError.of("checkpoint-damaged", f"{path} {complaint}", where=str(path))
 
 
 def plan_file(name: str, tensors: Iterable[tuple[str, Tensor, str]], metadata: Mapping[str, str]) -> OutFile:

@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 
 import attrs
 
-from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import bands as b
+from hpctrain_plugins.checkpoints.bands import Checksum
 from hpctrain_plugins.checkpoints.containers import unpickle
 from hpctrain_plugins.checkpoints.containers.unpickle import TensorRef
-from hpctrain_plugins.checkpoints.copying import bands as b
-from hpctrain_plugins.checkpoints.copying.reading import Checksum
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Origin, Tensor
 
 _LONGEST_PICKLE = 1 << 30
@@ -36,20 +36,20 @@ class Archive:
         dtype, size = ref.storage.dtype, ITEMSIZE[ref.storage.dtype]
         entry = self.entries.get(ref.storage.key)
         if entry is None:
-            said = f"{name} points to entry {ref.storage.key}, which {self.path} does not have"
-            raise IntegrityError.of("checkpoint-incomplete", said, where=name)
+            message = f"{name} points to entry {ref.storage.key}, which {self.path} does not have"
+            raise IntegrityError.of("checkpoint-incomplete", message, where=name)
         if entry.size < ref.storage.numel * size:
-            said = f"entry {entry.name} of {self.path} is too small for {name}"
-            raise IntegrityError.of("checkpoint-shape", said, where=name)
+            message = f"entry {entry.name} of {self.path} is too small for {name}"
+            raise IntegrityError.of("checkpoint-shape", message, where=name)
         row = _contiguous(ref.shape[1:])
         rows = ref.shape[0] if ref.shape else 1
         step = ref.stride[0] if len(ref.stride) and rows > 1 else math.prod(ref.shape[1:])
         wide = math.prod(ref.shape[1:])
         plain = all(s == c or n == 1 for s, c, n in zip(ref.stride[1:], row, ref.shape[1:], strict=True))
         if not plain or step < wide:
-            said = f"{name} in {self.path} is a transposed or repeated view, which is not supported"
+            message = f"{name} in {self.path} is a transposed or repeated view, which is not supported"
             raise IntegrityError.of(
-                "checkpoint-unsupported", said, where=name, hint="save it with .contiguous()"
+                "checkpoint-unsupported", message, where=name, hint="save it with .contiguous()"
             )
         last = ref.offset + (rows - 1) * step + wide if rows and wide else ref.offset
         if ref.offset < 0 or last > ref.storage.numel:
@@ -69,7 +69,7 @@ class Archive:
 
     @property
     def crcs(self) -> list[Checksum]:
-        """The checksums of all entries."""
+        """The checksums of all entries of the zip file."""
         return list(self.entries.values())
 
 
@@ -82,7 +82,7 @@ def open_archive(
     *,
     offset: int = 0,
     length: int | None = None,
-    more: dict[tuple[str, str], Callable[..., Any]] | None = None,
+    extra_names: dict[tuple[str, str], Callable[..., Any]] | None = None,
 ) -> Archive:
     """Read the directory and the pickle of a file, or of `length` bytes inside a file."""
     where = str(path) if length is None else f"{path} at {offset}"
@@ -90,19 +90,19 @@ def open_archive(
         window = file if length is None else _Window(file, offset, length)
         try:
             with zipfile.ZipFile(window) as archive:
-                return _archive(path, archive, file, offset, where, more)
+                return _archive(path, archive, file, offset, where, extra_names)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, RuntimeError) as error:
             file.seek(offset)
             if file.read(len(_OLD)) == _OLD:
                 raise _too_old(path) from error
-            said = f"{where} is no complete torch file ({error})"
-            raise IntegrityError.of("checkpoint-damaged", said, where=where) from error
+            message = f"{where} is not a complete torch file ({error})"
+            raise IntegrityError.of("checkpoint-damaged", message, where=where) from error
 
 
 def _too_old(path: Path) -> ConfigError:
-    said = f"{path} is in torch's form of before 1.6, which is not read"
+    message = f"{path} is in torch's form of before 1.6, which is not read"
     again = f"torch.save(torch.load('{path.name}', weights_only=True), '{path.name}')      (with torch)"
-    return ConfigError.of("checkpoint-unsupported", said, where=str(path), hint=again)
+    return ConfigError.of("checkpoint-unsupported", message, where=str(path), hint=again)
 
 
 def _archive(
@@ -111,9 +111,13 @@ def _archive(
     file: BinaryIO,
     base: int,
     where: str,
-    more: dict[tuple[str, str], Callable[..., Any]] | None,
+    extra_names: dict[tuple[str, str], Callable[..., Any]] | None,
 ) -> Archive:
     infos = archive.infolist()
+    for info in infos:
+        if info.compress_type != zipfile.ZIP_STORED:  # and it could grow a thousandfold in memory
+            message = f"{info.filename} in {where} is compressed, which torch.save never does"
+            raise IntegrityError.of("checkpoint-damaged", message, where=where)
     pickles = [i for i in infos if i.filename.count("/") == 1 and i.filename.endswith("/data.pkl")]
     if len(pickles) != 1 or pickles[0].file_size > _LONGEST_PICKLE:
         raise IntegrityError.of("checkpoint-damaged", f"{where} was not written by torch.save", where=where)
@@ -121,11 +125,16 @@ def _archive(
     names = [i.filename for i in infos]
     if len(set(names)) != len(names):
         raise IntegrityError.of("checkpoint-damaged", f"{where} holds an entry twice", where=where)
-    if f"{root}/byteorder" in names and archive.read(f"{root}/byteorder") != b"little":
+    if f"{root}/byteorder" in names and _short(archive, f"{root}/byteorder") != b"little":
         raise IntegrityError.of("checkpoint-damaged", f"{where} is big-endian", where=where)
     entries = dict(_entries(infos, f"{root}/data/", file, base, where))
-    value = unpickle.load(archive.read(pickles[0]), where, more)
+    value = unpickle.load(archive.read(pickles[0]), where, extra_names)
     return Archive(path, value, entries)
+
+
+def _short(archive: zipfile.ZipFile, name: str) -> bytes:
+    with archive.open(name) as entry:
+        return entry.read(16)
 
 
 def _entries(
@@ -134,9 +143,6 @@ def _entries(
     for info in infos:
         if not info.filename.startswith(prefix):
             continue
-        if info.compress_type != zipfile.ZIP_STORED:
-            said = f"{info.filename} in {where} is compressed, which torch.save never does"
-            raise IntegrityError.of("checkpoint-damaged", said, where=where)
         file.seek(base + info.header_offset)
         header = file.read(30)
         if len(header) < 30 or header[:4] != b"PK\x03\x04":

@@ -128,8 +128,8 @@ def plan_file(name: str, value: Any, zip64_from: int = ZIP64_FROM) -> OutFile:
     contents += [(f"data/{key}", size, None) for key, size in enumerate(sizes)]
     contents.append(("version", 2, b"3\n"))
     entries, at = _place(contents, zip64_from)
-    kept = [e for e in entries if e.text is None]
-    parts = tuple(Part(e.data, s.tensor, s.dtype) for e, s in zip(kept, pickler.saved, strict=True))
+    data_entries = [e for e in entries if e.text is None]
+    parts = tuple(Part(e.data, s.tensor, s.dtype) for e, s in zip(data_entries, pickler.saved, strict=True))
     empty = b"".join(_directory(entries, dict.fromkeys(range(len(entries)), 0), at, zip64_from))
     texts = tuple((e.data, e.text) for e in entries if e.text is not None)
     seal = partial(_seal, entries, at, zip64_from)
@@ -150,11 +150,13 @@ def _place(contents: Iterable[tuple[str, int, bytes | None]], zip64_from: int) -
 
 def _seal(entries: list[_Entry], end: int, zip64_from: int, crcs: list[int]) -> Iterable[tuple[int, bytes]]:
     """Headers and directory, which hold the checksums of the data."""
-    given = iter(crcs)
-    known = {i: next(given) if e.text is None else zlib.crc32(e.text) for i, e in enumerate(entries)}
+    remaining_crcs = iter(crcs)
+    entry_crcs = {
+        i: next(remaining_crcs) if e.text is None else zlib.crc32(e.text) for i, e in enumerate(entries)
+    }
     for i, entry in enumerate(entries):
-        yield entry.header, _local(entry, known[i], zip64_from)
-    yield end, b"".join(_directory(entries, known, end, zip64_from))
+        yield entry.header, _local(entry, entry_crcs[i], zip64_from)
+    yield end, b"".join(_directory(entries, entry_crcs, end, zip64_from))
 
 
 def _local(entry: _Entry, crc: int, zip64_from: int) -> bytes:

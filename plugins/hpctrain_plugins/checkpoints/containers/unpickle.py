@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import HpctrainError, IntegrityError
+from hpctrain.plugin import HpctrainError, IntegrityError
 
 STORAGES = {
     "DoubleStorage": "F64",
@@ -70,7 +70,7 @@ class StorageRef:
 
 @attrs.frozen
 class TensorRef:
-    """A view of a storage."""
+    """A tensor as a pickle describes it: a view of a storage."""
 
     storage: StorageRef
     offset: int
@@ -85,9 +85,9 @@ class Inert:
     state: Any
 
     def __new__(cls, *args: Any) -> Inert:
-        made = super().__new__(cls)
-        made.args, made.state = args, None
-        return made
+        instance = super().__new__(cls)
+        instance.args, instance.state = args, None
+        return instance
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
@@ -118,6 +118,13 @@ def _call_tensor(function: Any, _type: Any, args: Any, _state: Any = None) -> An
     return _tensor(*args)
 
 
+def _member(kind: Any, name: Any) -> Inert:
+    """A member of an enumeration, which Python 3.11.0 to 3.11.3 write as `getattr(CLASS, NAME)`."""
+    if not (isinstance(kind, type) and issubclass(kind, Inert) and isinstance(name, str)):
+        raise pickle.UnpicklingError("an attribute of what is no enumeration")
+    return kind(name)
+
+
 def _size(value: Any = ()) -> tuple[int, ...]:
     return tuple(value)
 
@@ -146,8 +153,10 @@ _INERT = (
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): OrderedDict,
     ("collections", "defaultdict"): _inert("defaultdict"),
-    ("__builtin__", "set"): set,
+    ("__builtin__", "set"): set,  # protocols 0 to 2 write the module's name of Python 2
+    ("__builtin__", "getattr"): _member,
     ("builtins", "set"): set,
+    ("builtins", "getattr"): _member,
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
     ("torch._utils", "_rebuild_parameter"): _first,
     ("torch._tensor", "_rebuild_from_type_v2"): _call_tensor,
@@ -164,21 +173,21 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: bytes, where: str, more: dict[tuple[str, str], Any]) -> None:
+    def __init__(self, data: bytes, where: str, extra_names: dict[tuple[str, str], Any]) -> None:
         super().__init__(BytesIO(data))
         self._where = where
-        self._allowed = {**_ALLOWED, **more}
+        self._allowed = {**_ALLOWED, **extra_names}
 
     def find_class(self, module: str, name: str) -> Any:
-        found = self._allowed.get((module, name))
-        if found is None:
+        replacement = self._allowed.get((module, name))
+        if replacement is None:
             raise IntegrityError.of(
                 "checkpoint-unsafe",
                 f"{self._where} names {module}.{name}, which no checkpoint needs; nothing was run",
                 where=self._where,
                 hint="delete the file, or save its weights again as safetensors",
             )
-        return found
+        return replacement
 
     def persistent_load(self, pid: Any) -> StorageRef:
         kind, storage, key, _location, numel = pid
@@ -187,12 +196,14 @@ class _Unpickler(pickle.Unpickler):
         return StorageRef(STORAGES[storage.name], str(key), int(numel))
 
 
-def load(data: bytes, where: str, more: dict[tuple[str, str], Callable[..., Any]] | None = None) -> Any:
-    """The values of a pickle; `more` allows further names for one format."""
+def load(
+    data: bytes, where: str, extra_names: dict[tuple[str, str], Callable[..., Any]] | None = None
+) -> Any:
+    """The values of a pickle; `extra_names` allows further names for one format."""
     try:
-        return _Unpickler(data, where, more or {}).load()
+        return _Unpickler(data, where, extra_names or {}).load()
     except HpctrainError:
         raise
     except Exception as error:
-        said = f"{where} holds a pickle that cannot be read ({error})"
-        raise IntegrityError.of("checkpoint-damaged", said, where=where) from error
+        message = f"{where} holds a pickle that cannot be read ({error})"
+        raise IntegrityError.of("checkpoint-damaged", message, where=where) from error

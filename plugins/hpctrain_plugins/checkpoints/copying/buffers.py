@@ -17,10 +17,10 @@ def buffer(size: int) -> memoryview:
     return memoryview(mmap.mmap(-1, size + PAGE))
 
 
-def room_in(held: memoryview, size: int, at: int = 0) -> memoryview:
+def room_in(scratch: memoryview, size: int, at: int = 0) -> memoryview:
     """`size` bytes of a buffer, or of a new one for a row that is longer, as from byte `at` of a file."""
     start = at % PAGE
-    room = held if start + size <= len(held) else buffer(size)
+    room = scratch if start + size <= len(scratch) else buffer(size)
     return room[start : start + size]
 
 

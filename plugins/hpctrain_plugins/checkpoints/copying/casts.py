@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hpctrain.errors import IntegrityError
+from hpctrain.plugin import IntegrityError
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -31,7 +31,7 @@ def cast(data: memoryview, source: str, target: str, out: memoryview, name: str)
 
 
 def to_float32(block: Array, source: str) -> Array:
-    """The same values as float32."""
+    """The values of an array as float32."""
     if source == "BF16":
         wide = block.astype(np.uint32)
         wide <<= 16
@@ -40,7 +40,7 @@ def to_float32(block: Array, source: str) -> Array:
 
 
 def store(block: Array, target: str, into: Array, name: str) -> None:
-    """Round float32 values into `into`."""
+    """Round float32 values to the data type of `into`, and write them there."""
     if target == "BF16":
         _to_bfloat16(block, into, name)
         return

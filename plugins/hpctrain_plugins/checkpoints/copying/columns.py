@@ -10,7 +10,7 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from hpctrain_plugins.checkpoints.copying.bands import Band, Strip, join
+from hpctrain_plugins.checkpoints.bands import Band, Strip, join
 from hpctrain_plugins.checkpoints.copying.buffers import room_in
 from hpctrain_plugins.checkpoints.copying.compute import Chunk, chunks
 from hpctrain_plugins.checkpoints.copying.reading import CHUNK
@@ -73,7 +73,7 @@ def groups(files: Sequence[OutFile]) -> Iterator[Group]:
         if strip and strip.file:
             key = (strip.file, strip.stride, tensor.bands[0].count, tensor.dtype, place.part.dtype)
             beside[key].append((strip, place))
-    run_of = {place: run for found in beside.values() for run in _runs(found) for _, place in run}
+    run_of = {place: run for columns in beside.values() for run in _runs(columns) for _, place in run}
     for place in places:
         run = run_of.get(place, [])
         if len(run) < 2:
@@ -90,10 +90,10 @@ def _strip(tensor: Tensor) -> Strip | None:
     return strip if tensor.bands[0].count > 1 and strip.stride > strip.width else None
 
 
-def _runs(found: list[tuple[Strip, Place]]) -> Iterator[list[tuple[Strip, Place]]]:
+def _runs(columns: list[tuple[Strip, Place]]) -> Iterator[list[tuple[Strip, Place]]]:
     """Neighbours whose rows fit the buffers together."""
     run: list[tuple[Strip, Place]] = []
-    for strip, place in sorted(found, key=lambda pair: pair[0].offset):
+    for strip, place in sorted(columns, key=lambda pair: pair[0].offset):
         first, last = (run[0][0], run[-1][0]) if run else (strip, strip)
         reach = strip.offset + strip.width - first.offset
         if run and (last.offset + last.width != strip.offset or reach > min(CHUNK, strip.stride)):

@@ -8,7 +8,7 @@ from collections import OrderedDict
 import attrs
 import numpy as np
 
-from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints import bands as b
 from hpctrain_plugins.checkpoints.copying.buffers import PAGE, buffer, room_in
 from hpctrain_plugins.checkpoints.copying.casts import BLOCK, Array, as_array, cast, store, to_float32
 from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Reader
@@ -26,7 +26,7 @@ class Chunk:
 
     @property
     def size(self) -> int:
-        """Bytes of the source."""
+        """How many bytes of the source the tensor is computed from."""
         return b.size_of(self.bands)
 
     @property
@@ -57,25 +57,25 @@ def chunks(tensor: Tensor, dtype: str, at: int = 0, *, rows: bool = False) -> li
     return out
 
 
-def target_dtype(tensor: Tensor, wanted: str) -> str:
-    """`wanted` for floating tensors; integers and flags keep their own type."""
-    return tensor.dtype if wanted == "keep" or tensor.dtype not in FLOATS else wanted
+def target_dtype(tensor: Tensor, dtype: str) -> str:
+    """`dtype` for floating tensors; integers and flags keep their own type."""
+    return tensor.dtype if dtype == "keep" or tensor.dtype not in FLOATS else dtype
 
 
 def _size(dtype: str) -> int:
     return ITEMSIZE[dtype]
 
 
-def same(one: memoryview, other: memoryview) -> bool:
+def is_equal(left: memoryview, right: memoryview) -> bool:
     """Whether the bytes are equal; two views by themselves are compared number by number, in Python."""
-    if len(one) != len(other):
+    if len(left) != len(right):
         return False
-    whole = len(one) // 8
+    whole = len(left) // 8
     for at in range(0, whole, BLOCK):
-        a, b = (np.frombuffer(side, np.uint64, min(BLOCK, whole - at), at * 8) for side in (one, other))
+        a, b = (np.frombuffer(side, np.uint64, min(BLOCK, whole - at), at * 8) for side in (left, right))
         if (a != b).any():
             return False
-    return bytes(one[whole * 8 :]) == bytes(other[whole * 8 :])
+    return bytes(left[whole * 8 :]) == bytes(right[whole * 8 :])
 
 
 class Factors:
@@ -83,18 +83,18 @@ class Factors:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
 
     def of(self, name: str, add: LowRank, reader: Reader) -> tuple[Array, Array]:
         """`up` and `down`, oriented so that rows of the product are rows of the tensor."""
         with self._lock:
-            if name not in self._held:
+            if name not in self._cached:
                 up, down = (load(t, reader) for t in (add.up, add.down))
                 pair = (down.T, up.T) if add.transposed else (up, down)
-                self._held[name] = pair
-                if len(self._held) > 2:
-                    self._held.popitem(last=False)
-            return self._held[name]
+                self._cached[name] = pair
+                if len(self._cached) > 2:
+                    self._cached.popitem(last=False)
+            return self._cached[name]
 
 
 def load(tensor: Tensor, reader: Reader) -> Array:
@@ -143,14 +143,14 @@ class Producer:
 
     def _plus(self, chunk: Chunk, values: Array, add: Plus) -> Array:
         total = values
-        for other in add.others:
+        for addend in add.addends:
             cut = attrs.evolve(
-                other,
+                addend,
                 shape=(values.size,),
-                bands=b.cut(other.bands, chunk.start, chunk.start + chunk.size),
+                bands=b.cut(addend.bands, chunk.start, chunk.start + chunk.size),
             )
-            more = load(cut, self._reader)
-            total = np.where(more == 0, total, total + more)  # keeps a negative zero as it is
+            added = load(cut, self._reader)
+            total = np.where(added == 0, total, total + added)  # keeps a negative zero as it is
         return total
 
     def _low_rank(self, chunk: Chunk, have: Array, add: LowRank, into: Array) -> None:

@@ -14,11 +14,11 @@ _POLY = 0xEDB88320
 _FAR, _NEAR = 91639, 49961
 """The polynomial divides x^91639 + x^(91639 - 49961) + 1, and so the same trinomial of bytes."""
 
-_KEPT = 6
+_BLOCKS = 6
 """Blocks of sums before the last ones move to the front: few enough for the second-level cache."""
 
 _SHORT = 4 * _FAR
-_own = threading.local()
+_per_thread = threading.local()
 _Bytes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
 
 
@@ -31,25 +31,25 @@ def checksum(data: memoryview) -> int:
     end = len(data) - _FAR
     if end < _SHORT:
         return zlib.crc32(data)
-    given, sums = np.frombuffer(data, np.uint8), _sums()
+    array, sums = np.frombuffer(data, np.uint8), _sums()
     sums.first[:] = 0
     sums.first[:4] = 0xFF  # what the register starts with
     whole = end - end % _NEAR
     number = 0
-    for block in given[:whole].reshape(-1, _NEAR):
+    for block in array[:whole].reshape(-1, _NEAR):
         near, far, new = sums.windows[number]
         np.bitwise_xor(block, near, new)
         np.bitwise_xor(new, far, new)
         number += 1
-        if number == _KEPT:
+        if number == _BLOCKS:
             sums.first[:] = sums.last
             number = 0
     near, far, new = (window[: end - whole] for window in sums.windows[number])
-    np.bitwise_xor(given[whole:end], near, new)
+    np.bitwise_xor(array[whole:end], near, new)
     np.bitwise_xor(new, far, new)
-    here = number * _NEAR + end - whole
-    left = given[end:] ^ sums.all[here : here + _FAR]
-    left[:_NEAR] ^= sums.all[here + _FAR - _NEAR : here + _FAR]
+    position = number * _NEAR + end - whole
+    left = array[end:] ^ sums.all[position : position + _FAR]
+    left[:_NEAR] ^= sums.all[position + _FAR - _NEAR : position + _FAR]
     return zlib.crc32(left.data, 0xFFFFFFFF)
 
 
@@ -57,9 +57,9 @@ class _Sums:
     """Room for the latest sums of one thread, and the windows of it that its blocks are made from and in."""
 
     def __init__(self) -> None:
-        self.all = np.empty(_FAR + _KEPT * _NEAR, np.uint8)
+        self.all = np.empty(_FAR + _BLOCKS * _NEAR, np.uint8)
         self.first, self.last = self.all[:_FAR], self.all[-_FAR:]
-        self.windows = [self._window(_FAR + number * _NEAR) for number in range(_KEPT)]
+        self.windows = [self._window(_FAR + number * _NEAR) for number in range(_BLOCKS)]
 
     def _window(self, at: int) -> tuple[_Bytes, _Bytes, _Bytes]:
         near, far, new = (self.all[start : start + _NEAR] for start in (at - _NEAR, at - _FAR, at))
@@ -67,11 +67,11 @@ class _Sums:
 
 
 def _sums() -> _Sums:
-    """The same for every call of a thread: to cut windows costs a tenth of the sums."""
-    held: _Sums | None = getattr(_own, "sums", None)
-    if held is None:
-        held = _own.sums = _Sums()
-    return held
+    """The buffers of this thread, made once: to cut them for every call costs a tenth of the sums."""
+    sums: _Sums | None = getattr(_per_thread, "sums", None)
+    if sums is None:
+        sums = _per_thread.sums = _Sums()
+    return sums
 
 
 def _multiply(a: int, b: int) -> int:

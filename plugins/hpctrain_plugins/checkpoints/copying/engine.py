@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 import attrs
 
-from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.copying.bands import cut, first_of
+from hpctrain.plugin import IntegrityError
+from hpctrain_plugins.checkpoints.bands import cut, first_of
 from hpctrain_plugins.checkpoints.copying.columns import Group, Place, groups
-from hpctrain_plugins.checkpoints.copying.compute import Chunk, Factors, Producer, chunks, same
+from hpctrain_plugins.checkpoints.copying.compute import Chunk, Factors, Producer, chunks, is_equal
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
 from hpctrain_plugins.checkpoints.copying.reading import Ledger, Reader
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
@@ -33,16 +33,16 @@ class Pair:
 
     left: Tensor
     right: Tensor
-    what: str
+    label: str
 
 
 class Worker:
-    """What one thread holds."""
+    """The files and buffers of one thread of the copy."""
 
     def __init__(self, ledger: Ledger, factors: Factors, disk: Path | None) -> None:
         self.reader = Reader(ledger, disk)
         self.producer = Producer(self.reader, factors)
-        self.other = Producer(self.reader, factors)
+        self.second_producer = Producer(self.reader, factors)
         self.writer = Writer()
 
     def close(self) -> None:
@@ -132,8 +132,8 @@ class Copy:
             data, crc = worker.producer.produce(chunk, first)
             scratch = worker.reader.scratch
             for place, start, piece in group.pieces(data, chunk.target_start, scratch):
-                known = crc if piece is data else None
-                self._put(worker, place, start, piece, checksum(piece) if known is None else known)
+                piece_crc = crc if piece is data else None
+                self._put(worker, place, start, piece, checksum(piece) if piece_crc is None else piece_crc)
 
         return do
 
@@ -162,8 +162,8 @@ class Copy:
     def seal(self) -> list[list[int]]:
         """Write the fixed text and what depends on checksums; those of each part of each file."""
         crcs = [self.crcs(f) for f in range(len(self._files))]
-        for file, path, known in zip(self._files, self._paths, crcs, strict=True):
-            texts = [*file.texts, *(file.seal(known) if file.seal else ())]
+        for file, path, file_crcs in zip(self._files, self._paths, crcs, strict=True):
+            texts = [*file.texts, *(file.seal(file_crcs) if file.seal else ())]
             with path.open("r+b") as out:
                 for offset, text in texts:
                     put(out.fileno(), offset, memoryview(text))
@@ -178,15 +178,15 @@ def compare(pairs: Sequence[Pair]) -> Iterator[Task]:
         for left in chunks(pair.left, pair.right.dtype, first_of(pair.right.bands)):
             start = left.target_start
             stop = start + left.size // pair.left.itemsize * pair.right.itemsize
-            held = cut(pair.right.bands, start, stop)
-            yield _comparison(pair, left, Chunk(pair.right, pair.right.dtype, start, held))
+            right_bands = cut(pair.right.bands, start, stop)
+            yield _comparison(pair, left, Chunk(pair.right, pair.right.dtype, start, right_bands))
 
 
 def _comparison(pair: Pair, left: Chunk, right: Chunk) -> Task:
     def do(worker: Worker) -> None:
-        one, _ = worker.producer.produce(left)
-        other, _ = worker.other.produce(right, right.offset)
-        if not same(one, other):
+        left_bytes, _ = worker.producer.produce(left)
+        right_bytes, _ = worker.second_producer.produce(right, right.offset)
+        if not is_equal(left_bytes, right_bytes):
             raise _differ(pair)
 
     return do
@@ -196,7 +196,7 @@ def _differ(pair: Pair) -> Exception:
     files = sorted({str(s.file) for t in (pair.left, pair.right) for d in t.bands for s in d.strips})
     return IntegrityError.of(
         "checkpoint-replicas",
-        f"{pair.left.name} differs between {pair.what}",
+        f"{pair.left.name} differs between {pair.label}",
         where=pair.left.name,
         notes=tuple(files),
     )

@@ -13,18 +13,18 @@ class OpenFiles:
 
     def __init__(self, flags: int) -> None:
         self._flags = flags | os.O_CLOEXEC
-        self._held: dict[Path, int] = {}
+        self._descriptors: dict[Path, int] = {}
 
     def __getitem__(self, path: Path) -> int:
-        fd = self._held.pop(path, None)
+        fd = self._descriptors.pop(path, None)
         if fd is None:
-            if len(self._held) >= _AT_ONCE:
-                os.close(self._held.pop(next(iter(self._held))))
+            if len(self._descriptors) >= _AT_ONCE:
+                os.close(self._descriptors.pop(next(iter(self._descriptors))))
             fd = os.open(path, self._flags)
-        self._held[path] = fd
+        self._descriptors[path] = fd
         return fd
 
     def close(self) -> None:
         """Close every file."""
-        while self._held:
-            os.close(self._held.popitem()[1])
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])

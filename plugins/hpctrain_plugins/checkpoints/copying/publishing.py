@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hpctrain.errors import ConfigError, HpctrainError, IntegrityError
+from hpctrain.plugin import ConfigError, HpctrainError, IntegrityError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _END = ".partial"
@@ -45,9 +45,9 @@ def _locked(folder: Path) -> Iterator[None]:
     """Make the folder and hold its lock, which the kernel drops when this process ends, however it does."""
     waiting = folder.with_suffix(".new")  # not swept by another before it is locked
     waiting.mkdir()
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with suppress(OSError):  # a file system without locks: then nobody sweeps here
-            held.enter_context(_lock(waiting))
+            stack.enter_context(_lock(waiting))
         waiting.rename(folder)
         yield
 
@@ -86,8 +86,8 @@ def _refused(out: Path, error: OSError) -> HpctrainError:
             where=str(out),
             hint="free some space, or give --out on another file system",
         )
-    said = f"{error.filename or out.parent}: {error.strerror}; nothing was kept"
-    return HpctrainError.of("file", said, where=str(out))
+    message = f"{error.filename or out.parent}: {error.strerror}; nothing was kept"
+    return HpctrainError.of("file", message, where=str(out))
 
 
 def check_free(out: Path) -> None:

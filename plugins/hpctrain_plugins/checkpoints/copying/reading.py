@@ -12,11 +12,10 @@ from functools import reduce
 from itertools import accumulate
 from pathlib import Path
 
-import attrs
 import numpy as np
 
-from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.copying.bands import Band, Bands, Strip
+from hpctrain.plugin import IntegrityError
+from hpctrain_plugins.checkpoints.bands import Band, Bands, Checksum, Strip
 from hpctrain_plugins.checkpoints.copying.buffers import buffer, room_in
 from hpctrain_plugins.checkpoints.copying.casts import Array
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
@@ -34,41 +33,29 @@ _WIDE = 1 << 14
 """A row that is worth a read of its own when what lies between is not wanted."""
 
 
-@attrs.frozen
-class Checksum:
-    """A range of a file whose CRC32 its writer noted down."""
-
-    offset: int
-    size: int
-    crc: int
-    name: str
-    noted: str = "its own checksum"
-    """In which words a mismatch calls what was noted."""
-
-
 class Ledger:
     """What was read of files with known checksums, and whether it agrees with them."""
 
-    def __init__(self, known: dict[Path, list[Checksum]]) -> None:
-        self._known = known
-        self._seen: dict[Path, dict[tuple[int, int], int]] = defaultdict(dict)
+    def __init__(self, checksums: dict[Path, list[Checksum]]) -> None:
+        self._checksums = checksums
+        self._ranges: dict[Path, dict[tuple[int, int], int]] = defaultdict(dict)
         self._lock = threading.Lock()
 
     def watches(self, path: Path) -> bool:
         """Whether anything in the file has a checksum."""
-        return path in self._known
+        return path in self._checksums
 
     def note(self, path: Path, offset: int, size: int, crc: int) -> None:
         """Remember the checksum of a range that was read."""
         with self._lock:
-            self._seen[path][offset, size] = crc
+            self._ranges[path][offset, size] = crc
 
     def check(self) -> int:
         """Compare every range that was touched; returns the bytes that were checked."""
         total = 0
-        for path, seen in sorted(self._seen.items()):
-            ranges = sorted((offset, size, crc) for (offset, size), crc in seen.items())
-            for run in _runs(self._known[path], ranges):
+        for path, crc_by_range in sorted(self._ranges.items()):
+            ranges = sorted((offset, size, crc) for (offset, size), crc in crc_by_range.items())
+            for run in _runs(self._checksums[path], ranges):
                 first = bisect_left(ranges, (run[0].offset,))
                 parts = ranges[first : bisect_left(ranges, (run[-1].offset + run[-1].size,))]
                 if not parts:
@@ -79,11 +66,11 @@ class Ledger:
         return total
 
 
-def _runs(known: list[Checksum], ranges: list[tuple[int, int, int]]) -> Iterator[list[Checksum]]:
+def _runs(checksums: list[Checksum], ranges: list[tuple[int, int, int]]) -> Iterator[list[Checksum]]:
     """Entries apart, or together where something was read across their border."""
     ends = list(accumulate((offset + size for offset, size, _ in ranges), max))
     run: list[Checksum] = []
-    for entry in sorted(known, key=lambda entry: entry.offset):
+    for entry in sorted(checksums, key=lambda entry: entry.offset):
         before = bisect_left(ranges, (entry.offset,))
         if run and not (before and ends[before - 1] > entry.offset):
             yield run
@@ -132,7 +119,7 @@ def _read(fd: int, into: memoryview, offset: int) -> int:
 
 
 class Reader:
-    """Fills buffers for one thread."""
+    """Reads bytes of files into buffers, for one thread."""
 
     def __init__(self, ledger: Ledger, disk: Path | None = None) -> None:
         """Files below `disk` are read from the disk itself, whatever the page cache holds of them."""
@@ -153,14 +140,14 @@ class Reader:
         at = 0
         crc = None
         for band in bands:
-            here = into[at : at + band.size]
+            section = into[at : at + band.size]
             if band.count == 1:
                 for strip in band.strips:
                     piece = into[at : at + strip.width]
                     crc = self._piece(strip.file, strip.offset, piece)
                     at += strip.width
             else:
-                self._rows(band, here)
+                self._rows(band, section)
                 at += band.size
         only = len(bands) == 1 and bands[0].flat
         return crc if only else None
@@ -185,8 +172,8 @@ class Reader:
         while done < len(into):
             n = _read(self._files[path], into[done:], offset + done)
             if n == 0:
-                said = f"{path} ends at byte {offset + done}, {len(into) - done} bytes too early"
-                raise IntegrityError.of("checkpoint-damaged", said, where=str(path))
+                message = f"{path} ends at byte {offset + done}, {len(into) - done} bytes too early"
+                raise IntegrityError.of("checkpoint-damaged", message, where=str(path))
             done += n
 
     def _rows(self, band: Band, into: memoryview) -> None:
@@ -205,10 +192,10 @@ class Reader:
     def _columns(self, strip: Strip, into: Array) -> None:
         """Rows that lie apart: one read over all of them, then a copy of the columns."""
         rows = into.shape[0]
-        seen = room_in(self.scratch, (rows - 1) * strip.stride + strip.width, strip.offset)
-        self._piece(strip.file, strip.offset, seen)
+        span = room_in(self.scratch, (rows - 1) * strip.stride + strip.width, strip.offset)
+        self._piece(strip.file, strip.offset, span)
         shape, steps = (rows, strip.width), (strip.stride, 1)
-        grid = np.frombuffer(seen, np.uint8)
+        grid = np.frombuffer(span, np.uint8)
         into[...] = np.lib.stride_tricks.as_strided(grid, shape, steps)
 
 

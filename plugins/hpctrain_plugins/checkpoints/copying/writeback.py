@@ -16,7 +16,7 @@ class Writeback:
     """One thread that synchronises files; what fails there is raised at the end of the `with` block."""
 
     def __init__(self) -> None:
-        self._asked: SimpleQueue[Path | None] = SimpleQueue()
+        self._queue: SimpleQueue[Path | None] = SimpleQueue()
         self._written: set[Path] = set()
         self._size = 0
         self._failures: list[OSError] = []
@@ -31,7 +31,7 @@ class Writeback:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop = error is not None
-        self._asked.put(None)
+        self._queue.put(None)
         self._thread.join()
         # The kernel tells an error once: a later fsync of the same file would succeed.
         if self._failures and error is None:
@@ -43,12 +43,12 @@ class Writeback:
         self._size += size
         if self._size >= EVERY:
             for written in self._written:
-                self._asked.put(written)
+                self._queue.put(written)
             self._written, self._size = set(), 0
 
     def _work(self) -> None:
         try:
-            while (path := self._asked.get()) is not None and not self._stop:
+            while (path := self._queue.get()) is not None and not self._stop:
                 _sync(path)
         except OSError as error:
             self._failures.append(error)

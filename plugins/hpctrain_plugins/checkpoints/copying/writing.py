@@ -15,7 +15,7 @@ find where the page cache is full, as after a training."""
 
 
 class Writer:
-    """Empties buffers for one thread."""
+    """Writes buffers into files, for one thread."""
 
     def __init__(self) -> None:
         self._files = OpenFiles(os.O_WRONLY)

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpctrain_job.lacking import NO_PACKAGE, cure, message
+
 if TYPE_CHECKING:
     from hpctrain_plugins.checkpoints.options import Report
 
@@ -22,14 +24,14 @@ _ZIP = Path(__file__).parents[3]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Convert, and say what was done; the exit code is that of the error's class."""
-    said = _parser().parse_args(argv)
+    args = _parser().parse_args(argv)
     sys.path.append(str(_ZIP / "lib"))
     try:
-        from hpctrain.errors import HpctrainError
+        from hpctrain.plugin import HpctrainError
     except ModuleNotFoundError as error:
         return _lacking(error)
     try:
-        print(_carried_out(said))
+        print(_carried_out(args))
     except ModuleNotFoundError as error:
         return _lacking(error)
     except HpctrainError as error:
@@ -47,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _carried_out(said: argparse.Namespace) -> str:
+def _carried_out(args: argparse.Namespace) -> str:
     """The line for the log. A job that starts again finds its work done: a folder appears whole."""
     from hpctrain_plugins.checkpoints.copying import one_thread
 
@@ -57,21 +59,21 @@ def _carried_out(said: argparse.Namespace) -> str:
     from hpctrain_plugins.checkpoints.newest import newest
     from hpctrain_plugins.checkpoints.options import ConvertOptions
 
-    settings = json.loads(said.settings.read_text(encoding="utf-8"))
+    settings = json.loads(args.settings.read_text(encoding="utf-8"))
     for name, module in settings["formats"].items():
         registry.add(name, module)
-    source = said.checkpoint
+    source = args.checkpoint
     if source.name == NEWEST:
         source = newest(source.parent / settings["folder"], settings["name"], settings["last"], print)
-    out = said.out / source.name
+    out = args.out / source.name
     if out.exists():
         return f"exists: {out}"
     options = ConvertOptions(source_format=settings["from"], verify="roundtrip", threads=settings["threads"])
-    return _told(convert(source, settings["to"], out, options))
+    return _summary(convert(source, settings["to"], out, options))
 
 
-def _told(report: Report) -> str:
-    warned = "".join(f"warning: {said}\n" for said in report.warnings)
+def _summary(report: Report) -> str:
+    warned = "".join(f"warning: {warning}\n" for warning in report.warnings)
     return warned + (
         f"{report.source} ({report.source_format}) -> {report.target_format}: {report.tensors} tensors, "
         f"{report.bytes_written:,} bytes, {report.exactness}, round trip exact\n{report.out}"
@@ -79,9 +81,9 @@ def _told(report: Report) -> str:
 
 
 def _lacking(error: ModuleNotFoundError) -> int:
-    name = (error.name or "").partition(".")[0]
-    print(f"error[no-package]: the environment has no {name}, which a conversion needs", file=sys.stderr)
-    print(f'hint: packages = ["{name}"]   in [environment] of the run file', file=sys.stderr)
+    package = (error.name or "").partition(".")[0]
+    print(f"error[{NO_PACKAGE}]: {message('a conversion', package)}", file=sys.stderr)
+    print(f"help: {cure(package)}", file=sys.stderr)
     return 2
 
 

@@ -6,11 +6,8 @@ the conversion imports travels with the job.
 
 from __future__ import annotations
 
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.hooks.scan import installed
-from hpctrain.model.step import Launch, Need, Step
-from hpctrain.model.train import Layout
-from hpctrain.model.words import Cmd, Join, Var, Word
+from hpctrain.plugin import Cmd, Join, Launch, Layout, Need, Step, Var, Word, hookimpl
+from hpctrain.toolbox import installed_plugins
 from hpctrain_plugins.trainers.config_file import json_file
 
 HPCTRAIN_API = 1
@@ -28,9 +25,9 @@ _THREADS = 2
 @hookimpl
 def convert_checkpoint(source: str, target: str, checkpoint: Word, layout: Layout) -> list[Step] | None:
     """One step that writes `$HPC_CHECKPOINTS/<target>/<name of the checkpoint>`, verified."""
-    found = {name: installed().get(f"checkpoints:{name}") for name in (source, target)}
-    modules = {name: entries[0].module for name, entries in found.items() if entries}
-    if len(modules) < len(found) or target in READ_ONLY:
+    entries_by_format = {name: installed_plugins().get(f"checkpoints:{name}") for name in (source, target)}
+    modules = {name: entries[0].module for name, entries in entries_by_format.items() if entries}
+    if len(modules) < len(entries_by_format) or target in READ_ONLY:
         return None
     settings = {
         "from": source,

@@ -7,10 +7,11 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain.plugin import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.containers import torchzip, unpickle
 from hpctrain_plugins.checkpoints.containers.unpickle import Inert, TensorRef
 from hpctrain_plugins.checkpoints.copying.publishing import inside
+from hpctrain_plugins.checkpoints.formats import roots
 from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, describe
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.options import ConvertOptions
@@ -35,9 +36,6 @@ _CLASSES = (
     ("pathlib._local", "PosixPath"),
 )
 _RECORDS = {pair: type(pair[1], (Inert,), {}) for pair in _CLASSES}
-
-_ROOTS = ("model", "module", "state_dict")
-"""Where trainers put the weights when they save more than weights."""
 
 _WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
 
@@ -78,9 +76,9 @@ def read(path: Path, options: ConvertOptions) -> Model:
         if saved not in boxes:
             raise IntegrityError.of("checkpoint-incomplete", f"{saved} has no data in {step}", where=saved)
         model.tensors[name] = assemble(name, boxes[saved], shapes[saved])
-    others = len(metadata["state_dict_metadata"]) - len(names)
-    if others:
-        model.ignored["everything else"] = f"{others} entries that are no weights"
+    ignored_count = len(metadata["state_dict_metadata"]) - len(names)
+    if ignored_count:
+        model.ignored["everything else"] = f"{ignored_count} entries that are not weights"
     describe(model, step, options)
     return model
 
@@ -106,26 +104,30 @@ def _shapes(metadata: dict[str, Any], file: Path) -> dict[str, tuple[int, ...]]:
 
 def _weights(metadata: dict[str, Any], tensors: list[str]) -> dict[str, str]:
     """Saved name -> the model's own name, for what is a weight."""
-    paths = {str(k): tuple(v) for k, v in (metadata.get("planner_data") or {}).items()}
-    roots = {p[0] for p in paths.values() if len(p) > 1}
-    root = next((r for r in _ROOTS if r in roots), None)
-    out = {}
-    for saved in tensors:
-        path = paths.get(saved, (saved,))
-        if root is not None and path[0] != root:
-            continue
-        name = ".".join(map(str, path[1:])) if root is not None else saved
-        for wrapper in _WRAPPERS:
-            name = name.replace(wrapper, "")
+    planned = {str(k): tuple(map(str, v)) for k, v in (metadata.get("planner_data") or {}).items()}
+    paths = {saved: _unwrapped(planned.get(saved) or (saved,)) for saved in tensors}
+    out = roots.weights(paths)
+    for saved, name in out.items():
         if name.endswith("flat_param"):
-            said = f"{saved} is a flattened parameter, whose parts no file names"
+            message = f"{saved} is a flattened parameter, whose parts no file names"
             raise ConfigError.of(
-                "checkpoint-unsupported", said, where=saved, hint="fsdp_state_dict_type: SHARDED_STATE_DICT"
+                "checkpoint-unsupported",
+                message,
+                where=saved,
+                hint="fsdp_state_dict_type: SHARDED_STATE_DICT",
             )
-        out[saved] = name
     if len(set(out.values())) != len(out):
-        raise IntegrityError.of("checkpoint-stale", "two saved tensors have the same name", where=str(root))
+        first = next(iter(out))
+        raise IntegrityError.of("checkpoint-stale", "two saved tensors have the same name", where=first)
     return out
+
+
+def _unwrapped(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Names without what torch's wrappers put into them."""
+    name = path[-1]
+    for wrapper in _WRAPPERS:
+        name = name.replace(wrapper, "")
+    return (*path[:-1], name)
 
 
 def _items(metadata: dict[str, Any], step: Path, file: Path) -> list[_Item]:
@@ -148,7 +150,7 @@ def _box(item: _Item, model: Model) -> Box:
     archive = torchzip.open_archive(item.path, offset=item.start, length=item.length)
     if not isinstance(archive.value, TensorRef):
         raise IntegrityError.of(
-            "checkpoint-damaged", f"{item.name} is no tensor in {item.path}", where=item.name
+            "checkpoint-damaged", f"{item.name} is not a tensor in {item.path}", where=item.name
         )
     model.crcs.setdefault(item.path, []).extend(archive.crcs)
     tensor = archive.tensor(item.name, archive.value)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from hpctrain.errors import ConfigError
+from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints.tensors import Tensor, concat
 
 
@@ -22,8 +22,8 @@ class Heads:
     def over(self, ranks: int) -> Heads:
         """What one of `ranks` holds."""
         if self.query % ranks or self.key_value % ranks:
-            said = f"{self.query} heads and {self.key_value} key heads do not divide by tp {ranks}"
-            raise ConfigError.of("checkpoint-ranks", said, where="tp")
+            message = f"{self.query} heads and {self.key_value} key heads do not divide by tp {ranks}"
+            raise ConfigError.of("checkpoint-ranks", message, where="tp")
         return Heads(self.query // ranks, self.key_value // ranks, self.size)
 
     @property
@@ -34,10 +34,10 @@ class Heads:
 
 def split_qkv(fused: Tensor, heads: Heads, layout: str) -> list[Tensor]:
     """Query, key and value of one rank's fused tensor."""
-    rest, cols = fused.shape[1:], math.prod(fused.shape[1:])
+    inner_shape, cols = fused.shape[1:], math.prod(fused.shape[1:])
     if layout == "concat":
         ends = [heads.query, heads.query + heads.key_value, heads.query + 2 * heads.key_value]
-        fused.shaped(ends[2] * heads.size, *rest)
+        fused.shaped(ends[2] * heads.size, *inner_shape)
         starts = [0, *ends[:2]]
         pairs = zip(starts, ends, strict=True)
         return [fused.part(0, a * heads.size, b * heads.size) for a, b in pairs]
@@ -45,7 +45,7 @@ def split_qkv(fused: Tensor, heads: Heads, layout: str) -> list[Tensor]:
     grid = fused.shaped(heads.query, sum(widths))
     out, at = [], 0
     for width in widths:
-        piece = grid.part(1, at, at + width).shaped(heads.query * width // max(1, cols), *rest)
+        piece = grid.part(1, at, at + width).shaped(heads.query * width // max(1, cols), *inner_shape)
         out.append(attrs.evolve(piece, reordered=True))
         at += width
     return out
@@ -53,13 +53,13 @@ def split_qkv(fused: Tensor, heads: Heads, layout: str) -> list[Tensor]:
 
 def fuse_qkv(parts: Sequence[Tensor], heads: Heads, layout: str) -> Tensor:
     """The inverse of `split_qkv`."""
-    rest, cols = parts[0].shape[1:], math.prod(parts[0].shape[1:])
+    inner_shape, cols = parts[0].shape[1:], math.prod(parts[0].shape[1:])
     rows = (heads.query + 2 * heads.key_value) * heads.size
     if layout == "concat":
-        return concat(parts).shaped(rows, *rest)
+        return concat(parts).shaped(rows, *inner_shape)
     widths = _per_head(heads, cols)
     grids = [p.shaped(heads.query, w) for p, w in zip(parts, widths, strict=True)]
-    return attrs.evolve(concat(grids, 1).shaped(rows, *rest), reordered=True)
+    return attrs.evolve(concat(grids, 1).shaped(rows, *inner_shape), reordered=True)
 
 
 def _per_head(heads: Heads, cols: int) -> list[int]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from hpctrain.errors import IntegrityError
-from hpctrain_plugins.checkpoints.formats.hf import beside, config_of
+from hpctrain.plugin import IntegrityError
+from hpctrain_plugins.checkpoints.formats.hf import config_of
+from hpctrain_plugins.checkpoints.formats.hf.beside import beside
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat
 
@@ -23,11 +24,11 @@ class Box:
 
 def assemble(name: str, boxes: Sequence[Box], shape: tuple[int, ...]) -> Tensor:
     """The whole tensor; the boxes must tile it without gap or overlap."""
-    kept = [b for b in boxes if b.tensor.numel] or list(boxes[:1])
-    whole = _along(name, kept, 0, shape).named(name)
+    filled = [b for b in boxes if b.tensor.numel] or list(boxes[:1])
+    whole = _along(name, filled, 0, shape).named(name)
     if whole.shape != shape:
-        said = f"the parts of {name} make {list(whole.shape)}, not {list(shape)}"
-        raise IntegrityError.of("checkpoint-shape", said, where=name)
+        message = f"the parts of {name} make {list(whole.shape)}, not {list(shape)}"
+        raise IntegrityError.of("checkpoint-shape", message, where=name)
     return whole
 
 
@@ -42,8 +43,8 @@ def _along(name: str, boxes: Sequence[Box], axis: int, shape: tuple[int, ...]) -
     parts, at = [], 0
     for start in sorted(slabs):
         if start != at:
-            said = f"{name} has a gap or overlap at {at} of axis {axis}"
-            raise IntegrityError.of("checkpoint-shape", said, where=name)
+            message = f"{name} has a gap or overlap at {at} of axis {axis}"
+            raise IntegrityError.of("checkpoint-shape", message, where=name)
         lengths = {b.tensor.shape[axis] for b in slabs[start]}
         if len(lengths) != 1:
             raise IntegrityError.of("checkpoint-shape", f"parts of {name} do not fit together", where=name)
@@ -67,5 +68,5 @@ def check_embedding(tensors: dict[str, Tensor], config: dict[str, object]) -> No
     for name, tensor in tensors.items():
         is_embedding = name.endswith(("embed_tokens.weight", "embed_in.weight", "wte.weight"))
         if is_embedding and isinstance(rows, int) and tensor.shape[0] < rows:
-            said = f"{name} has {tensor.shape[0]} rows where the configuration says {rows}"
-            raise IntegrityError.of("checkpoint-shape", said, where=name)
+            message = f"{name} has {tensor.shape[0]} rows where the configuration says {rows}"
+            raise IntegrityError.of("checkpoint-shape", message, where=name)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from hpctrain.errors import IntegrityError
+from hpctrain.plugin import IntegrityError
+from hpctrain_job import documents
 from hpctrain_plugins.checkpoints.containers import safetensors
 from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, describe
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
@@ -50,9 +50,9 @@ def read(path: Path, options: ConvertOptions) -> Model:
 
 def _info(metadata: dict[str, str], file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(metadata.get(_INFO, "{}"))
+        info = documents.parse(metadata.get(_INFO, "{}"))
     except ValueError as error:
         raise IntegrityError.of(
-            "checkpoint-damaged", f"{file} says nothing readable of its parts", where=str(file)
+            "checkpoint-damaged", f"{file} does not describe its parts", where=str(file)
         ) from error
-    return found if isinstance(found, dict) else {}
+    return info if isinstance(info, dict) else {}

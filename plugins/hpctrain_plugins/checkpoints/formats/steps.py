@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain.plugin import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.copying.publishing import inside
 
 
@@ -14,7 +14,7 @@ def step_folder(path: Path, tag: str, pointer: str, holds: Callable[[Path], bool
     """`path` itself, the folder called `tag`, the one `pointer` names, or the only one there is."""
     if tag:
         if not holds(path / inside(tag, path)):
-            raise ConfigError.of("checkpoint-step", f"{path / tag} holds no such checkpoint", where=tag)
+            raise ConfigError.of("checkpoint-step", f"{path / tag} contains no such checkpoint", where=tag)
         return path / tag
     if holds(path):
         return path
@@ -22,16 +22,16 @@ def step_folder(path: Path, tag: str, pointer: str, holds: Callable[[Path], bool
     if file.is_file():
         named = inside(file.read_text().strip(), file)
         if not holds(path / named):
-            said = f"{file} names {named}, which holds no checkpoint of this format"
-            raise IntegrityError.of("checkpoint-step", said, where=str(file), hint="--tag NAME")
+            message = f"{file} names {named}, which holds no checkpoint of this format"
+            raise IntegrityError.of("checkpoint-step", message, where=str(file), hint="--tag NAME")
         return path / named
-    found = sorted(p for p in path.iterdir() if p.is_dir() and holds(p)) if path.is_dir() else []
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(p.name for p in found)
-    said = f"{path} holds several checkpoints: {names}" if found else f"{path} holds no checkpoint"
+    folders = sorted(p for p in path.iterdir() if p.is_dir() and holds(p)) if path.is_dir() else []
+    if len(folders) == 1:
+        return folders[0]
+    names = ", ".join(p.name for p in folders)
+    message = f"{path} holds several checkpoints: {names}" if folders else f"{path} holds no checkpoint"
     raise ConfigError.of(
-        "checkpoint-step", said, where=str(path), hint=f"--tag {found[-1].name}" if found else ""
+        "checkpoint-step", message, where=str(path), hint=f"--tag {folders[-1].name}" if folders else ""
     )
 
 
@@ -46,5 +46,5 @@ def leads_to(path: Path, holds: Callable[[Path], bool]) -> bool:
 
 def step_number(name: str) -> int | None:
     """The number at the end of a step folder's name."""
-    found = re.search(r"(\d+)$", name)
-    return int(found[1]) if found else None
+    match = re.search(r"(\d+)$", name)
+    return int(match[1]) if match else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpctrain.errors import ConfigError
-from hpctrain_plugins.checkpoints.formats import neox_shards, zero_files
-from hpctrain_plugins.checkpoints.formats.hf import beside, config_of, read_json
-from hpctrain_plugins.checkpoints.formats.lora import ADAPTER_CONFIG, is_adapter, merge
-from hpctrain_plugins.checkpoints.formats.lora_base import find_base
+from hpctrain.plugin import ConfigError
+from hpctrain_plugins.checkpoints.formats import zero_files
+from hpctrain_plugins.checkpoints.formats.hf import config_of, read_json
+from hpctrain_plugins.checkpoints.formats.hf.beside import beside
+from hpctrain_plugins.checkpoints.formats.neox import shards as neox_shards
+from hpctrain_plugins.checkpoints.formats.peft.base import find_base
+from hpctrain_plugins.checkpoints.formats.peft.lora import ADAPTER_CONFIG, is_adapter, merge
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.formats.zero_files import Partition
 from hpctrain_plugins.checkpoints.options import ConvertOptions
@@ -31,8 +33,8 @@ def read(path: Path, options: ConvertOptions) -> Model:
     step = step_folder(path, options.tag, "latest", _holds)
     partitions = zero_files.read(step)
     if len(partitions) > 1:
-        said = f"{step} was trained with {len(partitions)} tensor-parallel ranks"
-        raise ConfigError.of("checkpoint-unsupported", said, where=str(step), hint="--from neox --masters")
+        message = f"{step} was trained with {len(partitions)} tensor-parallel ranks"
+        raise ConfigError.of("checkpoint-unsupported", message, where=str(step), hint="--from neox --masters")
     model = _weights(partitions[0])
     home = next((p for p in (path, step.parent) if (p / "config.json").is_file()), step.parent)
     model.config = config_of(home, options)
@@ -43,18 +45,18 @@ def read(path: Path, options: ConvertOptions) -> Model:
         return model
     adapter = next((p for p in (path, step.parent, step) if (p / ADAPTER_CONFIG).is_file()), None)
     if adapter is None:
-        said = f"{step} holds an adapter but no {ADAPTER_CONFIG} lies beside it"
+        message = f"{step} holds an adapter but no {ADAPTER_CONFIG} lies beside it"
         raise ConfigError.of(
-            "checkpoint-config", said, where=str(step), hint=f"copy {ADAPTER_CONFIG} to {path}"
+            "checkpoint-config", message, where=str(step), hint=f"copy {ADAPTER_CONFIG} to {path}"
         )
     config = read_json(adapter / ADAPTER_CONFIG)
-    return merge(model, config, lambda: find_base(adapter, config, options))
+    return merge(model, config, lambda: find_base(adapter, config, options), may_hold_base=True)
 
 
 def _weights(partition: Partition) -> Model:
     trainable, frozen, module = partition.trainable(), partition.frozen(), partition.module()
-    shared: dict[str, str] = dict(partition.said.get("shared_params") or {})
-    buffers = set(partition.said.get("buffer_names") or ())
+    shared: dict[str, str] = dict(partition.metadata.get("shared_params") or {})
+    buffers = set(partition.metadata.get("buffer_names") or ())
     tensors: dict[str, Tensor] = {**frozen, **trainable}
     model = Model(tensors, tied=shared)
     for name, tensor in module.items():

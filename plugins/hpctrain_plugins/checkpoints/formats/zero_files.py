@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain.plugin import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.containers import torchzip
 from hpctrain_plugins.checkpoints.containers.torchzip import Archive
 from hpctrain_plugins.checkpoints.containers.unpickle import Inert, TensorRef
@@ -17,6 +17,7 @@ from hpctrain_plugins.checkpoints.tensors import Tensor, concat
 _OPTIM = re.compile(r"(?:bf16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
 _MODEL = re.compile(r"(?:zero_pp_rank_(\d+)_)?mp_rank_(\d+)_model_states\.pt$")
 _EXPERT = "expp_rank_*_optim_states.pt"
+_STAGES = ("disabled", "optimizer_states", "gradients", "weights")
 
 
 def optim_files(step: Path) -> dict[tuple[int, int], Path]:
@@ -34,7 +35,7 @@ class Partition:
     model: list[Archive]
 
     @property
-    def said(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """What the first model file says; the others repeat it."""
         value: dict[str, Any] = self.model[0].value
         return value
@@ -42,8 +43,8 @@ class Partition:
     @property
     def shapes(self) -> list[dict[str, tuple[int, ...]]]:
         """Per group of the optimizer, the parameters in the order of the flat vector."""
-        found = self.said.get("param_shapes") or []
-        return [found] if isinstance(found, dict) else list(found)
+        groups = self.metadata.get("param_shapes") or []
+        return [groups] if isinstance(groups, dict) else list(groups)
 
     def groups(self) -> list[list[Tensor]]:
         """Per data-parallel rank, its flat fp32 vectors."""
@@ -62,8 +63,8 @@ class Partition:
 
     def paddings(self) -> list[list[int]] | None:
         """Elements left free after each parameter, per group."""
-        found = self.optim[0].value["optimizer_state_dict"].get("param_alignment_paddings")
-        return [list(map(int, group)) for group in found] if found is not None else None
+        groups = self.optim[0].value["optimizer_state_dict"].get("param_alignment_paddings")
+        return [list(map(int, group)) for group in groups] if groups is not None else None
 
     def trainable(self) -> dict[str, Tensor]:
         """Every parameter that the optimizer holds, in full precision."""
@@ -72,7 +73,7 @@ class Partition:
 
     def frozen(self) -> dict[str, Tensor]:
         """Parameters that were not trained, where the checkpoint says them apart."""
-        shapes = self.said.get("frozen_param_shapes") or {}
+        shapes = self.metadata.get("frozen_param_shapes") or {}
         parts: list[dict[str, TensorRef]] = [m.value.get("frozen_param_fragments") or {} for m in self.model]
         out = {}
         for name, shape in shapes.items():
@@ -89,7 +90,7 @@ class Partition:
 
     def module(self) -> dict[str, Tensor]:
         """The weights as the model itself held them, rounded to its own type."""
-        module = self.said.get("module") or {}
+        module = self.metadata.get("module") or {}
         return {k: t for k, t in self.model[0].tensors(module).items() if t.numel}
 
 
@@ -117,13 +118,13 @@ def _sliced(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tenso
             size = _numel(shape)
             if at + size > vector.numel:
                 raise IntegrityError.of(
-                    "checkpoint-shape", f"{name} lies beyond the end of its group", where=name
+                    "checkpoint-shape", f"{name} extends beyond the end of its group", where=name
                 )
             out[name] = vector.part(0, at, at + size).shaped(*shape).named(name)
             at += size + (paddings[g][i] if paddings else 0)
         if -(-at // unit) != -(-vector.numel // unit):
-            said = f"group {g} of {partition.step} holds {vector.numel} numbers, its shapes need {at}"
-            raise IntegrityError.of("checkpoint-shape", said, where=str(partition.step))
+            message = f"group {g} of {partition.step} holds {vector.numel} numbers, its shapes need {at}"
+            raise IntegrityError.of("checkpoint-shape", message, where=str(partition.step))
     return out
 
 
@@ -136,14 +137,14 @@ def _sharded(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tens
         share = -(-_numel(shape) // world)
         if any(at + share > v.numel for v in vectors):
             raise IntegrityError.of(
-                "checkpoint-shape", f"{name} lies beyond the end of its ranks", where=name
+                "checkpoint-shape", f"{name} extends beyond the end of its ranks", where=name
             )
         out[name] = _whole(name, [v.part(0, at, at + share) for v in vectors], shape)
         at += share
     for archive, vector in zip(partition.optim, vectors, strict=True):
         if vector.numel != at:
-            said = f"{archive.path} holds {vector.numel} numbers, its shapes need {at}"
-            raise IntegrityError.of("checkpoint-shape", said, where=str(archive.path))
+            message = f"{archive.path} holds {vector.numel} numbers, its shapes need {at}"
+            raise IntegrityError.of("checkpoint-shape", message, where=str(archive.path))
     return out
 
 
@@ -161,15 +162,15 @@ def read(step: Path) -> list[Partition]:
         raise ConfigError.of(
             "checkpoint-unsupported", f"{step} holds experts over ranks, which is not supported"
         )
-    found = optim_files(step)
-    if not found:
+    files = optim_files(step)
+    if not files:
         raise IntegrityError.of("checkpoint-incomplete", f"{step} holds no optimizer files", where=str(step))
-    tps = sorted({tp for tp, _ in found})
-    return [_partition(step, tp, {d: p for (t, d), p in found.items() if t == tp}) for tp in tps]
+    tps = sorted({tp for tp, _ in files})
+    return [_partition(step, tp, {d: p for (t, d), p in files.items() if t == tp}) for tp in tps]
 
 
-def _partition(step: Path, tp: int, found: dict[int, Path]) -> Partition:
-    optim = [torchzip.open_archive(found[d]) for d in sorted(found)]
+def _partition(step: Path, tp: int, files: dict[int, Path]) -> Partition:
+    optim = [torchzip.open_archive(files[d]) for d in sorted(files)]
     for archive in optim:
         if not isinstance(archive.value, dict) or "optimizer_state_dict" not in archive.value:
             raise IntegrityError.of(
@@ -178,42 +179,44 @@ def _partition(step: Path, tp: int, found: dict[int, Path]) -> Partition:
     state = optim[0].value["optimizer_state_dict"]
     world = state.get("partition_count", len(optim))
     world = max(world) if isinstance(world, list) else int(world)
-    lost = sorted(set(range(world)) - set(found))
+    lost = sorted(set(range(world)) - set(files))
     if lost:
-        name = found[min(found)].name.replace(f"pp_rank_{min(found)}_", f"pp_rank_{lost[0]}_")
+        name = files[min(files)].name.replace(f"pp_rank_{min(files)}_", f"pp_rank_{lost[0]}_")
         raise IntegrityError.of(
             "checkpoint-incomplete", f"{step / name} is missing, {world} ranks wrote this", where=name
         )
-    if len(found) != world:
-        said = f"{found[max(found)]} is left from a larger run; {world} ranks wrote this"
-        raise IntegrityError.of("checkpoint-stale", said, where=str(found[max(found)]))
-    stage = _stage(state.get("zero_stage", 1))
+    if len(files) != world:
+        message = f"{files[max(files)]} is left from a larger run; {world} ranks wrote this"
+        raise IntegrityError.of("checkpoint-stale", message, where=str(files[max(files)]))
+    stage = stage_number(state.get("zero_stage", 1))
     return Partition(step, stage, optim, _model(step, tp, world if stage == 3 else 1, stage))
 
 
-def _stage(value: Any) -> int:
-    return int(value.args[0] if isinstance(value, Inert) else value)
+def stage_number(value: Any) -> int:
+    """DeepSpeed's ZeroStageEnum, which some Pythons write by its number and some by its name."""
+    stage = value.args[0] if isinstance(value, Inert) else value
+    return _STAGES.index(stage) if stage in _STAGES else int(stage)
 
 
 def _model(step: Path, tp: int, count: int, stage: int) -> list[Archive]:
-    found = {
+    files = {
         int(m[1] or 0): p
         for p in step.iterdir()
         if (m := _MODEL.match(p.name)) and int(m[2]) == tp and (m[1] is not None) == (stage == 3)
     }
     for rank in range(count):
-        if rank not in found:
+        if rank not in files:
             prefix = f"zero_pp_rank_{rank}_" if stage == 3 else ""
             name = f"{prefix}mp_rank_{tp:02d}_model_states.pt"
             raise IntegrityError.of(
                 "checkpoint-incomplete", f"{step / name} is missing", where=str(step / name)
             )
-    if len(found) != count:
-        said = f"{found[max(found)]} is left from a larger run; {count} ranks wrote this"
-        raise IntegrityError.of("checkpoint-stale", said, where=str(found[max(found)]))
-    archives = [torchzip.open_archive(found[rank]) for rank in range(count)]
+    if len(files) != count:
+        message = f"{files[max(files)]} is left from a larger run; {count} ranks wrote this"
+        raise IntegrityError.of("checkpoint-stale", message, where=str(files[max(files)]))
+    archives = [torchzip.open_archive(files[rank]) for rank in range(count)]
     for archive in archives:
         if not isinstance(archive.value, dict) or "param_shapes" not in archive.value:
-            said = f"{archive.path} says nothing about the optimizer's parameters"
-            raise IntegrityError.of("checkpoint-damaged", said, where=str(archive.path))
+            message = f"{archive.path} does not describe the optimizer's parameters"
+            raise IntegrityError.of("checkpoint-damaged", message, where=str(archive.path))
     return archives

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError
-from hpctrain.model.layer import EnvVar, Layer
-from hpctrain.model.step import After, Launch, Need, Step, When
-from hpctrain.model.words import Cmd, Secret
+from hpctrain.command import Out
+from hpctrain.plugin import After, Cmd, ConfigError, EnvVar, Launch, Layer, Need, Secret, Step, When
 from hpctrain_plugins.checkpoints.cli import as_job
-from hpctrain_plugins.checkpoints.hub.found import Found
+from hpctrain_plugins.checkpoints.hub.experiment import HubCheckpoint
 from hpctrain_plugins.checkpoints.hub.ledger import Ledger
 from hpctrain_plugins.checkpoints.hub.work import Task, planned
 
@@ -23,43 +20,44 @@ _OF_THE_HUB = ("HF_ENDPOINT", "HF_HOME", "HF_HUB_", "SSL_CERT_FILE")
 """What the hub's library reads besides the token; as the user has it here, the upload has it too."""
 
 _OF_CONVERSIONS = ("dtype", "tokenizer", "config")
-_HERE = ("job", "on", "account", "dry_run", "evaluate", "eval_tasks", "upload_delay")
+_LOCAL_OPTIONS = ("job", "on", "account", "dry_run", "evaluate", "eval_tasks", "upload_delay")
 
 
 def submit(
-    out: Out, source: str, repository: str, task: Task, ledger: Ledger, said: Mapping[str, Any]
+    out: Out, source: str, repository: str, task: Task, ledger: Ledger, settings: Mapping[str, Any]
 ) -> None:
     """Submit what is left as one run; the uploading step does what this command would do here."""
-    if said["evaluate"]:
+    if settings["evaluate"]:
         raise ConfigError.of(
             "usage",
             "--eval needs a GPU, and the step that uploads has the network instead",
             hint="without --eval; when all is uploaded, the same command with --eval and without --job",
         )
-    with ledger.alone():  # refuse while another command publishes the same
-        conversions = [_conversion(task, found, said) for found in _to_convert(task, ledger)]
-    steps = [*conversions, _upload(out, source, repository, task, said, conversions)]
-    where = as_job.Where(on=said["on"], account=said["account"])
+    with ledger.lock():  # refuse while another command publishes the same
+        conversions = [_conversion(task, checkpoint, settings) for checkpoint in _to_convert(task, ledger)]
+    steps = [*conversions, _upload(out, source, repository, task, settings, conversions)]
+    where = as_job.Where(on=settings["on"], account=settings["account"])
     as_job.submit(out, steps, where, NAME, ("huggingface",))
 
 
-def _to_convert(task: Task, ledger: Ledger) -> list[Found]:
-    rows = zip(task.found, planned(task, ledger), strict=True)
+def _to_convert(task: Task, ledger: Ledger) -> list[HubCheckpoint]:
+    rows = zip(task.checkpoints, planned(task, ledger), strict=True)
     return [f for f, row in rows if row.model == "to do" and not (task.place / f.path.name).exists()]
 
 
-def _conversion(task: Task, found: Found, said: Mapping[str, Any]) -> Step:
-    options = {name: said[name] for name in _OF_CONVERSIONS if said[name] is not None}
-    out = task.place / found.path.name
-    return as_job.conversion(found.path, "hf", out, options, name=f"convert-{found.step}")
+def _conversion(task: Task, checkpoint: HubCheckpoint, settings: Mapping[str, Any]) -> Step:
+    options = {name: settings[name] for name in _OF_CONVERSIONS if settings[name] is not None}
+    out = task.place / checkpoint.path.name
+    return as_job.conversion(checkpoint.path, "hf", out, options, name=f"convert-{checkpoint.step}")
 
 
 def _upload(
-    out: Out, source: str, repository: str, task: Task, said: Mapping[str, Any], before: list[Step]
+    out: Out, source: str, repository: str, task: Task, settings: Mapping[str, Any], before: list[Step]
 ) -> Step:
-    """It starts however the conversions ended: one damaged checkpoint stops no other."""
+    """The upload, which starts however the conversions ended: one damaged checkpoint does not stop the
+    rest."""
     path = Path(source)
-    options = {k: v for k, v in said.items() if k not in _HERE and v is not None}
+    options = {k: v for k, v in settings.items() if k not in _LOCAL_OPTIONS and v is not None}
     argv = (
         str(path.absolute()) if path.exists() else source,
         repository,

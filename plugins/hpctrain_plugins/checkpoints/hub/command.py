@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError, HpctrainError
-from hpctrain_plugins.checkpoints.cli.source import all_of, there
+from hpctrain.command import Out
+from hpctrain.plugin import ConfigError, HpctrainError
+from hpctrain_plugins.checkpoints.cli.source import all_of, require_paths
 from hpctrain_plugins.checkpoints.copying import one_thread
-from hpctrain_plugins.checkpoints.hub import found as finding
+from hpctrain_plugins.checkpoints.hub import experiment
 from hpctrain_plugins.checkpoints.options import DTYPES, ConvertOptions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ FOLDER = click.Path(path_type=Path)
 @click.argument("source")
 @click.argument("repository", metavar="ORG/EXPERIMENT")
 @click.option("-o", "--out", "place", type=FOLDER, help="for conversions and the ledger; else beside SOURCE")
-@click.option("--dry-run", is_flag=True, help="show what is published and what would be; ask nobody")
+@click.option("--dry-run", is_flag=True, help="show what is published and what would be; contact nothing")
 @click.option("--upload-neox-only", is_flag=True, help="only the trainer's own files, no conversion")
 @click.option("--skip-neox-upload", is_flag=True, help="only the converted models")
 @click.option("--upload-delay", default="0", metavar="SECONDS|random", help="before the first upload")
@@ -45,54 +45,54 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--on", metavar="CLUSTER", help="of --job: not this computer's")
 @click.option("--account", metavar="NAME", help="of --job: what it is charged to")
 @click.pass_obj
-def command(out: Out, /, source: str, repository: str, place: Path | None, **said: Any) -> int:
+def command(out: Out, /, source: str, repository: str, place: Path | None, **settings: Any) -> int:
     """Publish every checkpoint of SOURCE, a folder or a RUN, as revisions global_stepN of ORG/EXPERIMENT.
 
     The trainer's own files go to ORG/neox-ckpt-EXPERIMENT. A revision that exists is compared and never
-    overwritten. A command that was interrupted goes on where its ledger ends.
+    overwritten. A command that was interrupted resumes where its ledger ends.
     """
     from hpctrain_plugins.checkpoints.hub import work
     from hpctrain_plugins.checkpoints.hub.ledger import Ledger
 
-    task = _task(out, source, finding.repository(repository), place, said)
+    task = _task(out, source, experiment.repository(repository), place, settings)
     ledger = Ledger(task.place / f"{repository.replace('/', '--')}.jsonl")
-    if said["dry_run"]:
-        return _shown(out, task, ledger, work.planned(task, ledger))
-    if said["job"]:
+    if settings["dry_run"]:
+        return _show_rows(out, task, ledger, work.planned(task, ledger))
+    if settings["job"]:
         from hpctrain_plugins.checkpoints.hub import as_jobs
 
-        as_jobs.submit(out, source, repository, task, ledger, said)
+        as_jobs.submit(out, source, repository, task, ledger, settings)
         return 0
-    with ledger.alone():
-        rows = work.publish(task, ledger, _crew(out, said))
-    return _shown(out, task, ledger, rows)
+    with ledger.lock():
+        rows = work.publish(task, ledger, _crew(out, settings))
+    return _show_rows(out, task, ledger, rows)
 
 
-def _task(out: Out, source: str, repository: str, place: Path | None, said: dict[str, Any]) -> Task:
+def _task(out: Out, source: str, repository: str, place: Path | None, settings: dict[str, Any]) -> Task:
     from hpctrain_plugins.checkpoints.hub.work import Task, delay
 
-    if said["upload_neox_only"] and said["skip_neox_upload"]:
+    if settings["upload_neox_only"] and settings["skip_neox_upload"]:
         raise ConfigError.of("usage", "--upload-neox-only and --skip-neox-upload leave nothing to upload")
     try:
-        seconds = delay(said["upload_delay"])
+        seconds = delay(settings["upload_delay"])
     except ValueError:
         raise ConfigError.of(
-            "usage", f"{said['upload_delay']!r} is no number of seconds", hint="--upload-delay random"
+            "usage", f"{settings['upload_delay']!r} is not a number of seconds", hint="--upload-delay random"
         ) from None
-    there(config=said["config"], tokenizer=said["tokenizer"])
+    require_paths(config=settings["config"], tokenizer=settings["tokenizer"])
     folder, names = all_of(source, out.environ)
     return Task(
-        found=finding.checkpoints(folder, **names),
+        checkpoints=experiment.checkpoints(folder, **names),
         place=place or folder.parent / f"{folder.name}-hf",
-        model=None if said["upload_neox_only"] else repository,
-        raw=None if said["skip_neox_upload"] else finding.raw_repository(repository),
-        private=said["private"],
+        model=None if settings["upload_neox_only"] else repository,
+        raw=None if settings["skip_neox_upload"] else experiment.raw_repository(repository),
+        private=settings["private"],
         delay=max(0.0, seconds),
-        remove=said["remove"],
+        remove=settings["remove"],
     )
 
 
-def _crew(out: Out, said: dict[str, Any]) -> Crew:
+def _crew(out: Out, settings: dict[str, Any]) -> Crew:
     from hpctrain_plugins.checkpoints.hub import lm_eval
     from hpctrain_plugins.checkpoints.hub.retries import Retries
     from hpctrain_plugins.checkpoints.hub.work import Crew
@@ -102,27 +102,30 @@ def _crew(out: Out, said: dict[str, Any]) -> Crew:
     from hpctrain_plugins.checkpoints.hub.remote import Remote, client
 
     options = ConvertOptions(
-        dtype=said["dtype"], tokenizer=said["tokenizer"], config=said["config"], verify="roundtrip"
+        dtype=settings["dtype"],
+        tokenizer=settings["tokenizer"],
+        config=settings["config"],
+        verify="roundtrip",
     )
     api = client()
-    retries = Retries(said["max_retries"], out.say)
+    retries = Retries(settings["max_retries"], out.say)
     return Crew(
         remote=lambda name: Remote(api, name, retries),
         convert=lambda path, folder: convert(path, "hf", folder, options),
-        evaluate=lm_eval.judge(out.environ, said["eval_tasks"]) if said["evaluate"] else None,
+        evaluate=lm_eval.judge(out.environ, settings["eval_tasks"]) if settings["evaluate"] else None,
         say=out.say,
         sleep=time.sleep,
     )
 
 
-def _shown(out: Out, task: Task, ledger: Any, rows: list[Row]) -> int:
+def _show_rows(out: Out, task: Task, ledger: Any, rows: list[Row]) -> int:
     """One table, then every problem; the exit code is that of the first."""
-    from hpctrain.ui.table import Column, Table
+    from hpctrain.command import Column, Table
 
     problems = [p for row in rows for p in row.problems]
     code = next((row.code for row in rows if row.code), 0)
     if out.flags.json:
-        from hpctrain.ui.problem import problem_json
+        from hpctrain.command import problem_json
 
         out.document(
             "publish",

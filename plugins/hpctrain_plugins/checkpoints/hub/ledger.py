@@ -10,9 +10,8 @@ from pathlib import Path
 
 import attrs
 
-from hpctrain.errors import ConfigError
-from hpctrain.run.files import make_folder
-from hpctrain.run.record import Record
+from hpctrain.plugin import ConfigError
+from hpctrain.toolbox import Record, make_folder
 
 PUBLISHED = ("uploaded", "exists")
 
@@ -23,16 +22,16 @@ class Ledger:
 
     path: Path
 
-    def note(self, event: str, step: int, repository: str, **more: object) -> None:
+    def note(self, event: str, step: int, repository: str, **fields: object) -> None:
         """Add a line, through to the disk."""
-        Record(self.path).append(event, step=step, repository=repository, **more)
+        Record(self.path).append(event, step=step, repository=repository, **fields)
 
     def done(self) -> dict[tuple[int, str], str]:
         """(step, repository) -> how it came to be there."""
         return self._last(PUBLISHED)
 
     def judged(self) -> set[int]:
-        """Steps whose evaluation ended well."""
+        """The numbers of the steps whose checkpoints were evaluated without an error."""
         return {step for step, _ in self._last(("evaluated",))}
 
     def _last(self, events: tuple[str, ...]) -> dict[tuple[int, str], str]:
@@ -40,7 +39,7 @@ class Ledger:
         return {(e["step"], e["repository"]): e["event"] for e in lines if e["event"] in events}
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Refuse a second command that would publish the same; a killed one leaves no lock behind."""
         make_folder(self.path.parent)
         descriptor = os.open(self.path.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -48,8 +47,8 @@ class Ledger:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            said = f"another command writes {self.path}"
-            raise ConfigError.of("publishing", said, where=str(self.path)) from None
+            message = f"another command writes {self.path}"
+            raise ConfigError.of("publishing", message, where=str(self.path)) from None
         try:
             yield
         finally:

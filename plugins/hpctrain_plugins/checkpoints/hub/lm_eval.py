@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hpctrain.errors import ConfigError, StepFailed
-from hpctrain.run.tools import Tools
+from hpctrain.command import Tools
+from hpctrain.plugin import ConfigError, StepFailed
 
 _HOURS = 12
 

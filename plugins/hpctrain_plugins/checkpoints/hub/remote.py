@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import ConfigError, IntegrityError
+from hpctrain.plugin import IntegrityError
+from hpctrain_plugins.checkpoints import links
 from hpctrain_plugins.checkpoints.hub.retries import Retries
 from hpctrain_plugins.checkpoints.record import RECORD
 
@@ -23,7 +24,7 @@ _OF_THE_HUB = (".gitattributes", "README.md")
 
 @attrs.frozen
 class Remote:
-    """One repository."""
+    """One repository on the hub, over the network."""
 
     api: Any
     name: str
@@ -34,13 +35,19 @@ class Remote:
         self._ask(lambda: self.api.create_repo(self.name, private=private, exist_ok=True))
 
     def holds(self, revision: str, folder: Path) -> bool:
-        """Whether the revision is there, with the same content; IntegrityError when it is another."""
-        there = self._files(revision)
-        if not there:
+        """Whether the revision is there, with the same content; IntegrityError when it is another
+        or when a link here leads out of the folder."""
+        links.check(folder)
+        remote_files = self._files(revision)
+        if not remote_files:
             return False
-        here = dict(_files(folder))
-        for path in sorted(here.keys() | there.keys()):
-            if path not in here or path not in there or not _same(here[path], there[path]):
+        local_files = dict(_files(folder))
+        for path in sorted(local_files.keys() | remote_files.keys()):
+            if (
+                path not in local_files
+                or path not in remote_files
+                or not _is_same_file(local_files[path], remote_files[path])
+            ):
                 raise IntegrityError.of(
                     "hub-differs",
                     f"{path} of {self.name}@{revision} is not what lies in {folder}",
@@ -52,7 +59,7 @@ class Remote:
     def upload(self, revision: str, folder: Path) -> str:
         """Publish the folder as that revision, in one commit; the commit's name."""
         self._ask(lambda: self.api.create_branch(self.name, branch=revision, exist_ok=True))
-        said = self._ask(
+        commit = self._ask(
             lambda: self.api.upload_folder(
                 repo_id=self.name,
                 folder_path=folder,
@@ -61,7 +68,7 @@ class Remote:
                 ignore_patterns=list(LEFT_OUT),
             )
         )
-        return str(said.oid)
+        return str(commit.oid)
 
     def _files(self, revision: str) -> dict[str, Any]:
         """The files of a revision; none where there is no such revision."""
@@ -69,13 +76,13 @@ class Remote:
 
         def listed() -> dict[str, Any]:
             try:
-                found = self.api.list_repo_tree(self.name, recursive=True, revision=revision)
-                return {row.path: row for row in found if hasattr(row, "blob_id")}
+                rows = self.api.list_repo_tree(self.name, recursive=True, revision=revision)
+                return {row.path: row for row in rows if hasattr(row, "blob_id")}
             except RevisionNotFoundError:
                 return {}
 
-        found = self._ask(listed)
-        return {} if set(found) <= set(_OF_THE_HUB) else _without_hubs(found)
+        files = self._ask(listed)
+        return {} if set(files) <= set(_OF_THE_HUB) else _without_hubs(files)
 
     def _ask(self, call: Any) -> Any:
         return self.retries.ask(self.name, call)
@@ -83,19 +90,15 @@ class Remote:
 
 def client() -> Any:
     """The hub's own library; it finds the token itself."""
-    try:
-        from huggingface_hub import HfApi
-        from huggingface_hub.utils.tqdm import disable_progress_bars
-    except ModuleNotFoundError as error:
-        raise ConfigError.of(
-            "no-package", f"publish needs {error.name}, an extra", hint="pip install 'hpctrain[hub]'"
-        ) from error
+    from huggingface_hub import HfApi
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
     disable_progress_bars()
     return HfApi()
 
 
-def _without_hubs(found: dict[str, Any]) -> dict[str, Any]:
-    return {path: row for path, row in found.items() if path not in _OF_THE_HUB}
+def _without_hubs(files: dict[str, Any]) -> dict[str, Any]:
+    return {path: row for path, row in files.items() if path not in _OF_THE_HUB}
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -105,7 +108,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield path, file
 
 
-def _same(file: Path, row: Any) -> bool:
+def _is_same_file(file: Path, row: Any) -> bool:
     size = file.stat().st_size
     if size != row.size:
         return False

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from hpctrain.errors import ConfigError, NotReachable
+from hpctrain.plugin import ConfigError, NotReachable
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Retries:
     say: Callable[[str], object]
     sleep: Callable[[float], None] = time.sleep
 
-    def ask(self, what: str, call: Callable[[], T]) -> T:
+    def ask(self, label: str, call: Callable[[], T]) -> T:
         """The answer of `call`; after the last try NotReachable, after a refusal ConfigError."""
         for tried in range(self.most):
             answer, error = _try(call)
@@ -39,12 +39,12 @@ class Retries:
             seconds = _wait(error, tried)
             status = _status(error)
             why = f"the hub answered {status}" if status else "the line broke"
-            self.say(f"{what}: {why}, try {tried + 2} of {self.most + 1} in {seconds:.0f} s")
+            self.say(f"{label}: {why}, try {tried + 2} of {self.most + 1} in {seconds:.0f} s")
             self.sleep(seconds)
         answer, error = _try(call)
         if error is None:
             return answer[0]
-        raise _given_up(what, self.most, error) from error
+        raise _given_up(label, self.most, error) from error
 
 
 def _try(call: Callable[[], T]) -> tuple[tuple[T, ...], Exception | None]:
@@ -74,17 +74,17 @@ def _broken_line(error: BaseException) -> bool:
 def _wait(error: BaseException, tried: int) -> float:
     """What the service asks for, else doubled from try to try, and scattered."""
     headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
-    asked = _seconds(str(headers.get("Retry-After", "")))
+    requested_seconds = _seconds(str(headers.get("Retry-After", "")))
     scattered = 2.0**tried * random.uniform(0.5, 1)  # noqa: S311  (not a secret)
-    return min(_LONGEST, max(asked if asked is not None else scattered, 0.0))
+    return min(_LONGEST, max(requested_seconds if requested_seconds is not None else scattered, 0.0))
 
 
-def _seconds(said: str) -> float | None:
-    """`Retry-After`: seconds, or a date."""
-    if said.strip().isdecimal():
-        return float(said)
+def _seconds(retry_after: str) -> float | None:
+    """The seconds to wait that a header `Retry-After` names, as a number or as a date."""
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
     try:
-        return email.utils.parsedate_to_datetime(said).timestamp() - time.time()
+        return email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
     except (TypeError, ValueError):
         return None
 
@@ -98,10 +98,10 @@ def _refusal(status: int, error: Exception) -> ConfigError:
     )
 
 
-def _given_up(what: str, tried: int, error: Exception) -> NotReachable:
+def _given_up(label: str, tried: int, error: Exception) -> NotReachable:
     return NotReachable.of(
         "hub-busy",
-        f"{what}: no answer after {tried + 1} tries",
+        f"{label}: no answer after {tried + 1} tries",
         notes=(_first_line(error),),
         hint="the same command again: what is published is not uploaded twice",
     )

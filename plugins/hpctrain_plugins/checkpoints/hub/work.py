@@ -8,8 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from hpctrain.errors import HpctrainError, NotReachable, Problem
-from hpctrain_plugins.checkpoints.hub.found import Found
+from hpctrain.plugin import HpctrainError, NotReachable, Problem
+from hpctrain_plugins.checkpoints.hub.experiment import HubCheckpoint
 from hpctrain_plugins.checkpoints.hub.ledger import Ledger
 from hpctrain_plugins.checkpoints.hub.remote import Remote
 
@@ -21,7 +21,7 @@ _LONGEST_DELAY = 43_200.0
 class Task:
     """What to publish and where; a repository that is None is left out."""
 
-    found: list[Found]
+    checkpoints: list[HubCheckpoint]
     place: Path
     """Where conversions and the ledger lie."""
     model: str | None
@@ -35,7 +35,7 @@ class Task:
 
 @attrs.define(kw_only=True)
 class Row:
-    """What became of one checkpoint."""
+    """One row of the summary: what was done with one checkpoint."""
 
     step: int
     model: str = "-"
@@ -57,19 +57,19 @@ class Crew:
     sleep: Callable[[float], None]
 
 
-def delay(said: str) -> float:
+def delay(setting: str) -> float:
     """SECONDS, or `random`: up to half a day, so that many jobs do not come at once."""
-    return random.uniform(0, _LONGEST_DELAY) if said == RANDOM else float(said)  # noqa: S311
+    return random.uniform(0, _LONGEST_DELAY) if setting == RANDOM else float(setting)  # noqa: S311
 
 
 def planned(task: Task, ledger: Ledger) -> list[Row]:
     """What is published already and what would be, as the ledger says."""
     done = ledger.done()
 
-    def word(found: Found, repository: str | None) -> str:
-        return "-" if repository is None else done.get((found.step, repository), "to do")
+    def word(checkpoint: HubCheckpoint, repository: str | None) -> str:
+        return "-" if repository is None else done.get((checkpoint.step, repository), "to do")
 
-    return [Row(step=f.step, model=word(f, task.model), raw=word(f, task.raw)) for f in task.found]
+    return [Row(step=f.step, model=word(f, task.model), raw=word(f, task.raw)) for f in task.checkpoints]
 
 
 def publish(task: Task, ledger: Ledger, crew: Crew) -> list[Row]:
@@ -88,51 +88,51 @@ class _Work:
         return list(self._rows())
 
     def _rows(self) -> Iterable[Row]:
-        for found in self._task.found:
-            row = Row(step=found.step)
+        for checkpoint in self._task.checkpoints:
+            row = Row(step=checkpoint.step)
             try:
-                self._one(found, row)
+                self._process(checkpoint, row)
             except NotReachable:
                 raise
             except HpctrainError as error:
-                self._ledger.note("failed", found.step, "", why=str(error))
+                self._ledger.note("failed", checkpoint.step, "", why=str(error))
                 row.problems += error.problems
                 row.code = error.exit_code
             yield row
 
-    def _one(self, found: Found, row: Row) -> None:
+    def _process(self, checkpoint: HubCheckpoint, row: Row) -> None:
         task = self._task
         if task.raw:
             row.raw = "failed"
-            row.raw = self._published(found, task.raw, lambda: found.path)
+            row.raw = self._published(checkpoint, task.raw, lambda: checkpoint.path)
         if task.model:
             row.model = "failed"
-            row.model = self._published(found, task.model, lambda: self._converted(found))
-            row.eval = self._evaluated(found, task.model)
+            row.model = self._published(checkpoint, task.model, lambda: self._converted(checkpoint))
+            row.eval = self._evaluated(checkpoint, task.model)
             if task.remove:
-                _remove(self._folder(found))
+                _remove(self._folder(checkpoint))
 
-    def _folder(self, found: Found) -> Path:
-        return self._task.place / found.path.name
+    def _folder(self, checkpoint: HubCheckpoint) -> Path:
+        return self._task.place / checkpoint.path.name
 
-    def _converted(self, found: Found) -> Path:
+    def _converted(self, checkpoint: HubCheckpoint) -> Path:
         """The conversion; a folder appears whole, so one that is there is finished."""
-        out = self._folder(found)
+        out = self._folder(checkpoint)
         if not out.exists():
-            self._crew.convert(found.path, out)
+            self._crew.convert(checkpoint.path, out)
         return out
 
-    def _published(self, found: Found, repository: str, folder: Callable[[], Path]) -> str:
-        if (found.step, repository) in self._done:
-            return self._done[found.step, repository]
-        here = folder()
+    def _published(self, checkpoint: HubCheckpoint, repository: str, folder: Callable[[], Path]) -> str:
+        if (checkpoint.step, repository) in self._done:
+            return self._done[checkpoint.step, repository]
+        local_folder = folder()
         remote = self._remote(repository)
-        if remote.holds(found.revision, here):
-            self._ledger.note("exists", found.step, repository)
+        if remote.holds(checkpoint.revision, local_folder):
+            self._ledger.note("exists", checkpoint.step, repository)
             return "exists"
-        self._crew.say(f"{repository}@{found.revision}")
-        commit = remote.upload(found.revision, here)
-        self._ledger.note("uploaded", found.step, repository, commit=commit)
+        self._crew.say(f"{repository}@{checkpoint.revision}")
+        commit = remote.upload(checkpoint.revision, local_folder)
+        self._ledger.note("uploaded", checkpoint.step, repository, commit=commit)
         return "uploaded"
 
     def _remote(self, repository: str) -> Remote:
@@ -145,17 +145,17 @@ class _Work:
             self._remotes[repository] = remote
         return self._remotes[repository]
 
-    def _evaluated(self, found: Found, repository: str) -> str:
+    def _evaluated(self, checkpoint: HubCheckpoint, repository: str) -> str:
         if self._crew.evaluate is None:
             return "-"
-        if found.step not in self._judged:
-            self._crew.evaluate(self._converted(found), found.revision)
-            self._ledger.note("evaluated", found.step, repository)
+        if checkpoint.step not in self._judged:
+            self._crew.evaluate(self._converted(checkpoint), checkpoint.revision)
+            self._ledger.note("evaluated", checkpoint.step, repository)
         return "ok"
 
 
 def _remove(folder: Path) -> None:
-    """Remove a conversion of ours."""
+    """Remove a folder that this command converted a checkpoint into."""
     import shutil
 
     if folder.is_dir():

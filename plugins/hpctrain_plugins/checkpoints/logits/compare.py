@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from hpctrain.errors import IntegrityError
+from hpctrain.plugin import IntegrityError
 from hpctrain_plugins.checkpoints.copying.casts import Array
 from hpctrain_plugins.checkpoints.formats import nanotron as nanotron_format
 from hpctrain_plugins.checkpoints.formats import neox as neox_format
-from hpctrain_plugins.checkpoints.formats.neox_config import need
+from hpctrain_plugins.checkpoints.formats.neox.config import need
 from hpctrain_plugins.checkpoints.logits import hf, nanotron, neox
 from hpctrain_plugins.checkpoints.logits.weights import Weights
 from hpctrain_plugins.checkpoints.options import ConvertOptions
@@ -37,7 +37,7 @@ class Side:
 
     @property
     def name(self) -> str:
-        """Whose flow is followed."""
+        """The name of the trainer, or "hf", whose way to compute logits is used."""
         return self.format if self.format in ("neox", "nanotron") else "hf"
 
 
@@ -49,8 +49,8 @@ def compare(source: Side, target: Side, exactness: str) -> dict[str, Any]:
     """
     vocab = min(int(need(side.model.config, "vocab_size")) for side in (source, target))
     tokens = [int(t) for t in np.random.default_rng(7).integers(0, vocab, _TOKENS)]
-    wanted = source.options.target_dtype
-    have = _logits(source, tokens, wanted)[:, :vocab]
+    dtype = source.options.target_dtype
+    have = _logits(source, tokens, dtype)[:, :vocab]
     got = _logits(target, tokens, "keep")[:, :vocab]
     difference = float(np.abs(have - got).max() / max(np.abs(have).max(), np.finfo(np.float64).tiny))
     limit = max(_LIMIT, _GROWTH * _coarsest(target.model)) if exactness == "arithmetic" else _LIMIT
@@ -74,17 +74,17 @@ def _coarsest(model: Model) -> float:
     return max(_EPSILON.get(t.dtype, 0.0) for t in model.tensors.values())
 
 
-def _logits(side: Side, tokens: Sequence[int], wanted: str) -> Array:
-    weights = Weights(wanted)
+def _logits(side: Side, tokens: Sequence[int], dtype: str) -> Array:
+    weights = Weights(dtype)
     try:
         if side.name == "neox":
             shards, config = neox_format.opened(side.path, side.options)
             order = str(side.model.decisions.get("neox_gqa_layout", "per-head"))
             return neox.flow(shards, config, order, tokens, weights)
         if side.name == "nanotron":
-            held, config = nanotron_format.opened(side.path, side.options)
+            tensors, config = nanotron_format.opened(side.path, side.options)
             pairs = bool(side.model.decisions["rope_interleaved"])
-            return nanotron.flow(held, config, pairs, tokens, weights)
+            return nanotron.flow(tensors, config, pairs, tokens, weights)
         return hf.flow(side.model, tokens, weights)
     finally:
         weights.close()

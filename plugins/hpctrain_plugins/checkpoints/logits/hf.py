@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hpctrain.errors import ConfigError
+from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints.copying.casts import Array
-from hpctrain_plugins.checkpoints.formats.neox_config import need, rope
+from hpctrain_plugins.checkpoints.formats.neox.config import need, rope
 from hpctrain_plugins.checkpoints.logits import maths
 from hpctrain_plugins.checkpoints.logits.weights import Weights
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor
@@ -36,7 +36,7 @@ def check(config: dict[str, Any]) -> None:
 
 
 def flow(model: Model, tokens: Sequence[int], weights: Weights) -> Array:
-    """The logits after each token."""
+    """The logits after each token, as Hugging Face's model computes them."""
     kind = _GptNeox if model.config["model_type"] == "gpt_neox" else _Llama
     return kind(model, weights).logits(tokens)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hpctrain.errors import ConfigError
+from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints.copying.casts import Array
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -41,7 +41,7 @@ _ACTIVATIONS = {
 
 
 def activation(name: str) -> Callable[[Array], Array]:
-    """By the name that Hugging Face uses."""
+    """The activation function of a name that Hugging Face uses."""
     if name not in _ACTIVATIONS:
         raise ConfigError.of(
             "checkpoint-unsupported", f"--verify logits does not know the activation {name}", where=name
@@ -50,12 +50,12 @@ def activation(name: str) -> Callable[[Array], Array]:
 
 
 def rms_norm(x: Array, scale: Array, epsilon: float) -> Array:
-    """Each row over its root mean square."""
+    """RMS norm: each row divided by its root mean square."""
     return np.asarray(x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * scale)
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, epsilon: float) -> Array:
-    """Each row centred, over its standard deviation."""
+    """Layer norm: each row less its mean, divided by its standard deviation."""
     centred = x - x.mean(-1, keepdims=True)
     return np.asarray(centred / np.sqrt((centred**2).mean(-1, keepdims=True) + epsilon) * weight + bias)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hpctrain_plugins.checkpoints.copying.casts import Array
-from hpctrain_plugins.checkpoints.formats.neox_config import heads_of, to_hf
-from hpctrain_plugins.checkpoints.formats.neox_names import GPT_NEOX, LLAMA_LIKE, canonical
-from hpctrain_plugins.checkpoints.formats.neox_shards import Shards
+from hpctrain_plugins.checkpoints.formats.neox.config import heads_of, to_hf
+from hpctrain_plugins.checkpoints.formats.neox.names import GPT_NEOX, LLAMA_LIKE, canonical
+from hpctrain_plugins.checkpoints.formats.neox.shards import Shards
 from hpctrain_plugins.checkpoints.logits import maths
 from hpctrain_plugins.checkpoints.logits.weights import Weights
 from hpctrain_plugins.checkpoints.tensors import Tensor
@@ -34,7 +34,7 @@ class _Flow:
     def __init__(self, shards: Shards, config: dict[str, Any], order: str, weights: Weights) -> None:
         self.gated = (2, "input_layernorm.scale") in shards.tensors
         arch = LLAMA_LIKE if self.gated else GPT_NEOX
-        self.held = {(layer, canonical(n, arch)): ranks for (layer, n), ranks in shards.tensors.items()}
+        self.tensors = {(layer, canonical(n, arch)): ranks for (layer, n), ranks in shards.tensors.items()}
         self.config, self.order, self.w, self.tp = config, order, weights, shards.tp
         self.heads = heads_of(config).over(shards.tp)
         self.layers = int(config["num_layers"])
@@ -48,11 +48,11 @@ class _Flow:
         x = self.norm(self.layers + 3, "norm", x)
         untied = self.config.get("no_weight_tying", False)
         head = (self.layers + 4, "final_linear.weight") if untied else (0, "word_embeddings.weight")
-        return np.concatenate([self.w.linear(x, rank) for rank in self.held[head]], axis=1)
+        return np.concatenate([self.w.linear(x, rank) for rank in self.tensors[head]], axis=1)
 
     def embedded(self, tokens: Sequence[int]) -> Array:
         """Every rank looks up the rows of its own range and gives zeros for others."""
-        ranks = self.held[0, "word_embeddings.weight"]
+        ranks = self.tensors[0, "word_embeddings.weight"]
         rows = ranks[0].shape[0]
         return np.concatenate([self.w.rows(ranks[t // rows], [t % rows]) for t in tokens])
 
@@ -78,19 +78,19 @@ class _Flow:
         return 0.0 if bias is None else self.w.vector(bias)
 
     def get(self, layer: int, name: str, rank: int) -> Tensor | None:
-        found = self.held.get((layer, name))
-        return found[rank] if found else None
+        ranks = self.tensors.get((layer, name))
+        return ranks[rank] if ranks else None
 
     def linear(self, layer: int, name: str, rank: int, x: Array) -> Array:
         """A column-parallel layer: bias and weight of this rank."""
-        weight = self.held[layer, f"{name}.weight"][rank]
+        weight = self.tensors[layer, f"{name}.weight"][rank]
         return self.w.linear(x, weight, self.get(layer, f"{name}.bias", rank))
 
     def norm(self, layer: int, name: str, x: Array) -> Array:
         scale = self.get(layer, f"{name}.scale", 0)
         if scale is not None:
             return maths.rms_norm(x, self.w.vector(scale), self.config.get("rms_norm_epsilon", 1e-8))
-        weight, bias = (self.w.vector(self.held[layer, f"{name}.{p}"][0]) for p in ("weight", "bias"))
+        weight, bias = (self.w.vector(self.tensors[layer, f"{name}.{p}"][0]) for p in ("weight", "bias"))
         return maths.layer_norm(x, weight, bias, self.config.get("layernorm_epsilon", 1e-5))
 
     def attention(self, layer: int, rank: int, x: Array, bias: Tensor | None) -> Array:
@@ -105,16 +105,16 @@ class _Flow:
         rotary = int(size * self.config.get("rotary_pct", 1.0))
         base = float(self.config.get("rotary_emb_base", 10000))
         q, k = (maths.turned(t, base, rotary) for t in (q, k))
-        return self.w.linear(maths.attention(q, k, v), self.held[layer, f"{_DENSE}.weight"][rank], bias)
+        return self.w.linear(maths.attention(q, k, v), self.tensors[layer, f"{_DENSE}.weight"][rank], bias)
 
     def mlp(self, layer: int, rank: int, x: Array, bias: Tensor | None) -> Array:
         if not self.gated:
             inner = self.act(self.linear(layer, _UP, rank, x))
-            return self.w.linear(inner, self.held[layer, f"{_DOWN}.weight"][rank], bias)
-        if (layer, "mlp.w1.weight") in self.held:
+            return self.w.linear(inner, self.tensors[layer, f"{_DOWN}.weight"][rank], bias)
+        if (layer, "mlp.w1.weight") in self.tensors:
             gate, up = (self.linear(layer, f"mlp.{n}", rank, x) for n in ("w1", "w3"))
             last = "mlp.w2.weight"
         else:
             up, gate = np.split(self.linear(layer, "mlp.linear1", rank, x), 2, axis=1)
             last = "mlp.linear2.weight"
-        return self.w.linear(self.act(gate) * up, self.held[layer, last][rank], bias)
+        return self.w.linear(self.act(gate) * up, self.tensors[layer, last][rank], bias)

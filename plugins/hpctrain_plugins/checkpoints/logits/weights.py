@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 import numpy as np
 
-from hpctrain_plugins.checkpoints.copying import bands as b
+from hpctrain_plugins.checkpoints import bands as b
 from hpctrain_plugins.checkpoints.copying.casts import Array, as_array, store, to_float32
 from hpctrain_plugins.checkpoints.copying.compute import Factors, target_dtype
 from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Ledger, Reader
@@ -17,8 +17,8 @@ from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, LowRank, Plus, Tensor
 class Weights:
     """Reads weights as they are, or rounded to the type in which they are written."""
 
-    def __init__(self, wanted: str) -> None:
-        self._wanted = wanted
+    def __init__(self, dtype: str) -> None:
+        self._dtype = dtype
         self._reader = Reader(Ledger({}))
         self._factors = Factors()
 
@@ -40,11 +40,11 @@ class Weights:
 
     def vector(self, tensor: Tensor) -> Array:
         """A small tensor; ranks' parts of a bias are added up."""
-        parts = [tensor, *(tensor.add.others if isinstance(tensor.add, Plus) else ())]
+        parts = [tensor, *(tensor.add.addends if isinstance(tensor.add, Plus) else ())]
         return np.asarray(np.sum([np.concatenate(list(self._blocks(part))) for part in parts], axis=0))
 
     def rows(self, table: Tensor, numbers: Sequence[int]) -> Array:
-        """Some rows of an embedding."""
+        """Rows of an embedding, those of the given tokens alone."""
         bare = attrs.evolve(table, add=None)
         out = np.stack([self.vector(bare.part(0, n, n + 1)) for n in numbers])
         if isinstance(table.add, LowRank):
@@ -62,12 +62,12 @@ class Weights:
             yield self._numbers(data, tensor)
 
     def _numbers(self, data: memoryview, tensor: Tensor) -> Array:
-        wanted = target_dtype(tensor, self._wanted)
+        dtype = target_dtype(tensor, self._dtype)
         have = as_array(data, tensor.dtype)
-        if wanted != tensor.dtype and ITEMSIZE[wanted] <= ITEMSIZE[tensor.dtype]:
-            rounded = as_array(memoryview(bytearray(have.size * ITEMSIZE[wanted])), wanted)
-            store(to_float32(have, tensor.dtype), wanted, rounded, tensor.name)
-            return to_float32(rounded, wanted).astype(np.float64)
+        if dtype != tensor.dtype and ITEMSIZE[dtype] <= ITEMSIZE[tensor.dtype]:
+            rounded = as_array(memoryview(bytearray(have.size * ITEMSIZE[dtype])), dtype)
+            store(to_float32(have, tensor.dtype), dtype, rounded, tensor.name)
+            return to_float32(rounded, dtype).astype(np.float64)
         if tensor.dtype == "F64":
             return have.astype(np.float64)
         return to_float32(have, tensor.dtype).astype(np.float64)

@@ -6,54 +6,19 @@ there. Thousands of small files become one, which a parallel file system serves 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import attrs
-
-from hpctrain.errors import Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.job import Rule
-from hpctrain.model.layer import Bind, Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin, Step
-from hpctrain_plugins.environments.wheels.options import Built
+from hpctrain.plugin import Bind, Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
+from hpctrain_plugins.environments.apptainer.options import Options as Options
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 HPCTRAIN_API = 1
 
 
-@frozen(kw_only=True)
-class Options:
-    """A base image with an overlay of Python packages, entered with Apptainer."""
-
-    image: str = ""
-    """The base image: in a registry, by tag (`lock` pins its digest), or a .sif by its path."""
-    has: str = attrs.field(default="", metadata={"input": True})
-    """What the image has, as its step `inspect` listed it: for an image that hpctrain does not know."""
-    name: str = "myenv"
-    """The front of the overlay's file name: `myenv_<12 hex>_arm64.sqsh`."""
-    overlay: Literal["squashfs", "ext3"] = "squashfs"
-    """squashfs: compressed, read only; ext3: what NRIS documents, made by `apptainer overlay create`."""
-    size_mb: int = attrs.field(default=5120, validator=attrs.validators.ge(64))
-    """Of an ext3 overlay, which cannot grow; Apptainer makes none below 64."""
-    index_url: str = ""
-    """Another package index than pip's own configuration names."""
-    find_links: tuple[str, ...] = ()
-    """Folders or pages with more wheels."""
-    builds: Mapping[str, Built] = attrs.field(factory=dict)
-    """How single packages of `compile` are built, by their names."""
-    glibc: str = "2.35"
-    """The C library of the image, which decides what wheels fit."""
-
-
 @hookimpl
-def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
+def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
     """The image's digest, and every package at its version on top of what the image has."""
     from hpctrain_plugins.environments.apptainer import pins
 
@@ -87,11 +52,16 @@ def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
 @hookimpl
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
     """An image that nobody knows; a target that is the home directory."""
-    from hpctrain_plugins.environments.apptainer import wants
+    from hpctrain_plugins.environments.apptainer import image_request
     from hpctrain_plugins.environments.image import checks
 
-    stands_on = wants.read(run, cluster, plan.pins).image.text
-    return [*checks.home(cluster, plan), *checks.unknown(plan, stands_on, wants.WHERE)]
+    request = image_request.read(run, cluster, plan.pins)
+    lacking = checks.lacking(run, request.has) if request.overlay and request.has else ()
+    return [
+        *checks.home(cluster, plan),
+        *checks.unknown(plan, request.image.text, image_request.WHERE),
+        *lacking,
+    ]
 
 
 @hookimpl

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from hpctrain.defaults import names, sources
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.layer import EnvVar, File, Layer
-from hpctrain.model.run import Package, RunSpec
-from hpctrain.model.step import Artifact, Need, Pin, Step
-from hpctrain.model.words import Cmd, Join, Loc, Var, Word, locs_in
-from hpctrain_plugins.environments.apptainer import wants
-from hpctrain_plugins.environments.apptainer.wants import INSIDE, Asked
-from hpctrain_plugins.environments.image import known
+from hpctrain.plugin import (
+    Artifact,
+    Cluster,
+    Cmd,
+    EnvVar,
+    File,
+    Join,
+    Layer,
+    Loc,
+    Need,
+    Package,
+    Pin,
+    RunSpec,
+    Step,
+    Var,
+    Word,
+    locs_in,
+)
+from hpctrain.toolbox import clone_source, copy_source, pinned_commit
+from hpctrain_plugins.environments.apptainer import image_request
+from hpctrain_plugins.environments.apptainer.image_request import INSIDE, ImageRequest
+from hpctrain_plugins.environments.image import known_images
 from hpctrain_plugins.environments.wheels import lists, pip_env
-from hpctrain_plugins.environments.wheels.wants import short, step_file
+from hpctrain_plugins.environments.wheels.packages_spec import short, step_file
 
 WORK = Var("WORK")
 VENV = Join(WORK, ".venv")
@@ -25,36 +38,40 @@ OPENED = ("chmod", "-R", "a+rX")
 
 def steps(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, ...]:
     """All that must be made before somebody can enter."""
-    asked = wants.read(run, cluster, pins)
-    found = () if asked.image.path else (_pull(asked),)
-    overlay = asked.overlay
+    request = image_request.read(run, cluster, pins)
+    pull_steps = () if request.image.path else (_pull(request),)
+    overlay = request.overlay
     if overlay is None:
-        return found
-    unknown = asked.has is None
-    return (*found, *((_inspect(asked),) if unknown else ()), _env(asked, overlay, inspected=unknown))
+        return pull_steps
+    unknown = request.has is None
+    return (
+        *pull_steps,
+        *((_inspect(request),) if unknown else ()),
+        _env(request, overlay, inspected=unknown),
+    )
 
 
-def _pull(asked: Asked) -> Step:
+def _pull(request: ImageRequest) -> Step:
     """The image for the target, though the login node may be another machine; refused if it is another's."""
-    pull = ("apptainer", "pull", "--arch", asked.oci, WORK, asked.image.address)
-    check = Cmd.of(Var("HPC_PYTHON"), "-m", "hpctrain_job.sif", WORK, asked.arch)
-    own = (Join(WORK, ".cache"), Join(WORK, ".tmp"))
+    pull = ("apptainer", "pull", "--arch", request.oci, WORK, request.image.address)
+    check = Cmd.of(Var("HPC_PYTHON"), "-m", "hpctrain_job.sif", WORK, request.arch)
+    folders = (Join(WORK, ".cache"), Join(WORK, ".tmp"))
     return Step(
         name="image",
-        commands=(Cmd.of("mkdir", "-p", *own), Cmd(pull), Cmd.of("rm", "-rf", *own), check),
+        commands=(Cmd.of("mkdir", "-p", *folders), Cmd(pull), Cmd.of("rm", "-rf", *folders), check),
         needs=frozenset({Need.NETWORK}),
-        makes=asked.pulled,
+        makes=request.pulled,
         minutes=60,
         layer=Layer(
             env=(
                 EnvVar(
                     name="APPTAINER_CACHEDIR",
-                    value=own[0],
+                    value=folders[0],
                     why="the cache would fill the home directory",
                 ),
                 EnvVar(
                     name="APPTAINER_TMPDIR",
-                    value=own[1],
+                    value=folders[1],
                     why="temporary files of a pull are as large as the image",
                 ),
             )
@@ -62,87 +79,92 @@ def _pull(asked: Asked) -> Step:
     )
 
 
-def _inspect(asked: Asked) -> Step:
+def _inspect(request: ImageRequest) -> Step:
     """What the image has, asked in the image."""
-    print_it = _inside(asked, (), "python3", "-m", "hpctrain_job.packages", stdout=WORK)
-    return Step(name="inspect", commands=(print_it,), needs=frozenset({Need.TARGET}), makes=asked.listed)
+    print_it = _inside(request, (), "python3", "-m", "hpctrain_job.packages", stdout=WORK)
+    return Step(name="inspect", commands=(print_it,), needs=frozenset({Need.TARGET}), makes=request.listed)
 
 
-def _env(asked: Asked, made: Artifact, *, inspected: bool) -> Step:
-    ext3 = asked.options.overlay == "ext3"
+def _env(request: ImageRequest, artifact: Artifact, *, inspected: bool) -> Step:
+    ext3 = request.options.overlay == "ext3"
     room: tuple[Word, ...] = (Join("--overlay=", WORK),) if ext3 else (_bind(VENV, INSIDE),)
-    size = ("--sparse", "--size", str(asked.options.size_mb), "--create-dir", INSIDE)
+    size = ("--sparse", "--size", str(request.options.size_mb), "--create-dir", INSIDE)
     begin = Cmd.of("apptainer", "overlay", "create", *size, WORK) if ext3 else Cmd.of("mkdir", VENV)
     commands = (
-        *_there(asked),
+        *_require_image(request),
         begin,
-        _inside(asked, room, "python3", "-m", "venv", "--system-site-packages", INSIDE),
-        *(_inside(asked, room, *words) for words in _installs(asked, made, inspected=inspected)),
-        *_compiled(asked, room),
-        *_own(asked, room),
-        *((_inside(asked, room, *OPENED, INSIDE),) if ext3 else _squash()),
+        _inside(request, room, "python3", "-m", "venv", "--system-site-packages", INSIDE),
+        *(_inside(request, room, *words) for words in _installs(request, artifact, inspected=inspected)),
+        *_compiled(request, room),
+        *_install_user_packages(request, room),
+        *((_inside(request, room, *OPENED, INSIDE),) if ext3 else _squash()),
     )
     return Step(
         name="env",
         commands=commands,
         needs=frozenset({Need.NETWORK, Need.TARGET}),
-        makes=made,
+        makes=artifact,
         minutes=60,
-        files=(*lists.files(lists.of(asked.wants, made.pins)), *_has(asked)),
+        files=(*lists.files(lists.of(request.spec, artifact.pins)), *_has(request)),
         layer=pip_env.layer(),
     )
 
 
-def _there(asked: Asked) -> tuple[Cmd, ...]:
+def _require_image(request: ImageRequest) -> tuple[Cmd, ...]:
     """An image by its path may have been purged since the plan."""
-    return (Cmd.of("ls", "-L", asked.file, stdout="/dev/null"),)
+    return (Cmd.of("ls", "-L", request.file, stdout="/dev/null"),)
 
 
-def _has(asked: Asked) -> tuple[File, ...]:
-    if asked.has is None:
+def _has(request: ImageRequest) -> tuple[File, ...]:
+    if request.has is None:
         return ()
-    return (File(path=HAS, body=("\n".join(known.listed(asked.has)) + "\n",)),)
+    return (File(path=HAS, body=("\n".join(known_images.listed(request.has)) + "\n",)),)
 
 
-def _installs(asked: Asked, made: Artifact, *, inspected: bool) -> list[tuple[Word, ...]]:
+def _installs(request: ImageRequest, artifact: Artifact, *, inspected: bool) -> list[tuple[Word, ...]]:
     """pip in the venv: first the proof that the image is what the lock stands on, then what it lacks."""
     pip: tuple[Word, ...] = (PYTHON, "-m", "pip", "install", "--no-cache-dir")
-    found: list[tuple[Word, ...]] = []
+    proof: list[tuple[Word, ...]] = []
     keep: tuple[Word, ...] = ()
-    if asked.has is not None:
-        found.append((*pip, "--no-deps", "--no-index", "-r", step_file(HAS)))
-    if not made.pins:
-        keep = ("--constraint", asked.listed.loc if inspected else step_file(HAS))
-    wanted = lists.of(asked.wants, made.pins)
-    return [*found, *((*pip, *keep, *words) for words in lists.install(asked.wants, wanted, None))]
+    if request.has is not None:
+        proof.append((*pip, "--no-deps", "--no-index", "-r", step_file(HAS)))
+    if not artifact.pins:
+        keep = ("--constraint", request.listed.loc if inspected else step_file(HAS))
+    requirement_lists = lists.of(request.spec, artifact.pins)
+    return [
+        *proof,
+        *((*pip, *keep, *words) for words in lists.install(request.spec, requirement_lists, None)),
+    ]
 
 
-def _compiled(asked: Asked, room: tuple[Word, ...]) -> tuple[Cmd, ...]:
+def _compiled(request: ImageRequest, room: tuple[Word, ...]) -> tuple[Cmd, ...]:
     """Archives of the index, built in the image against its own torch."""
-    found: list[Cmd] = []
+    commands: list[Cmd] = []
     pip: tuple[Word, ...] = (PYTHON, "-m", "pip", "install", "--no-cache-dir")
-    for source in asked.wants.compile:
+    for source in request.spec.compile:
         if not source.version:
             continue
         if source.built.build:
-            found.append(_inside(asked, room, *pip, *source.built.build))
+            commands.append(_inside(request, room, *pip, *source.built.build))
         env = ("env", *(f"{name}={value}" for name, value in source.built.env.items()))
         words = ("--no-build-isolation", "--no-binary", source.name, f"{source.name}=={source.version}")
-        found.append(_inside(asked, room, *env, *pip, *words))
-    return tuple(found)
+        commands.append(_inside(request, room, *env, *pip, *words))
+    return tuple(commands)
 
 
-def _own(asked: Asked, room: tuple[Word, ...]) -> tuple[Cmd, ...]:
+def _install_user_packages(request: ImageRequest, room: tuple[Word, ...]) -> tuple[Cmd, ...]:
     """The user's own packages: brought outside, where git is, and installed inside."""
-    found: list[Cmd] = []
-    for number, package in enumerate(asked.own):
+    commands: list[Cmd] = []
+    for number, package in enumerate(request.user_packages):
         place = Join(WORK, f".src-{number}")
         if package.git:
-            found += sources.clone(package.git, names.commit(asked.pins, package.git, package.rev), place)
+            commands += clone_source(
+                package.git, pinned_commit(request.pins, package.git, package.rev), place
+            )
         else:
-            found += sources.copy(package.path, place, sha256=package.sha256, python="python3")
-        found.append(_inside(asked, (*room, _bind(place, _inner(package))), *_install_own(package)))
-    return tuple(found)
+            commands += copy_source(package.path, place, sha256=package.sha256, python="python3")
+        commands.append(_inside(request, (*room, _bind(place, _inner(package))), *_install_own(package)))
+    return tuple(commands)
 
 
 def _install_own(package: Package) -> tuple[Word, ...]:
@@ -164,11 +186,11 @@ def _squash() -> tuple[Cmd, ...]:
     )
 
 
-def _inside(asked: Asked, room: tuple[Word, ...], *argv: Word, **fields: Word) -> Cmd:
-    links = (_bind(link) for link in asked.options.find_links if link.startswith("/"))
+def _inside(request: ImageRequest, room: tuple[Word, ...], *argv: Word, **fields: Word) -> Cmd:
+    links = (_bind(link) for link in request.options.find_links if link.startswith("/"))
     roles = sorted({word.role for word in locs_in(argv)})
-    seen = (_bind(Var("HPC_RUN")), *links, *(_bind(Loc(role)) for role in roles))
-    return Cmd.of("apptainer", "--silent", "exec", *seen, *room, asked.file, *argv, **fields)
+    binds = (_bind(Var("HPC_RUN")), *links, *(_bind(Loc(role)) for role in roles))
+    return Cmd.of("apptainer", "--silent", "exec", *binds, *room, request.file, *argv, **fields)
 
 
 def _bind(source: Word, target: Word = "") -> Word:

@@ -7,38 +7,51 @@ from __future__ import annotations
 
 import attrs
 
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.layer import At, Bind, EnvVar, Layer
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin, Step
-from hpctrain.model.words import Cmd, Join, Loc, Secret, Word
+from hpctrain.plugin import (
+    Bind,
+    Cluster,
+    Cmd,
+    EnvVar,
+    Join,
+    Layer,
+    Loc,
+    Pin,
+    RunSpec,
+    Scope,
+    Secret,
+    Step,
+    Word,
+)
 from hpctrain_plugins.environments import image, prefix
-from hpctrain_plugins.environments.apptainer import wants, words
-from hpctrain_plugins.environments.apptainer.wants import INSIDE
-
-STATE = Bind(source=Loc("state"), readonly=True)
+from hpctrain_plugins.environments.apptainer import image_request, words
+from hpctrain_plugins.environments.apptainer.image_request import INSIDE
 
 
 def layer(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], binds: tuple[Bind, ...]) -> Layer:
     """Around every command inside: image, overlay, roles."""
-    asked = wants.read(run, cluster, pins)
-    made = asked.overlay
-    seen = (*image.roles(binds, cluster), *((STATE,) if run.secrets else ()))
-    ready = [Cmd.of("mkdir", "-p", folder) for folder in image.folders(seen)]
-    there = Cmd.of("ls", "-L", asked.file, stdout="/dev/null")
+    request = image_request.read(run, cluster, pins)
+    artifact = request.overlay
+    visible_binds = image.roles(binds, cluster)
+    ready = [Cmd.of("mkdir", "-p", folder) for folder in image.folders(visible_binds)]
+    image_check = Cmd.of("ls", "-L", request.file, stdout="/dev/null")
     # Judged again in every job: its owner and its sums. A flipped bit would be a wrong result, not an error.
-    whole = (Cmd.of("hpc_require", made.loc, *image.owners(cluster, made.role)),) if made else ()
+    whole = (Cmd.of("hpc_require", artifact.loc, *image.owners(cluster, artifact.role)),) if artifact else ()
     wrap: tuple[Word, ...] = (
         "apptainer",
         "--silent",
         "exec",
         *words.GPU_FLAG[cluster.hardware.gpu_kind],
     )
-    inside = prefix.layer(INSIDE) if made else Layer()
+    inside = prefix.layer(INSIDE) if artifact else Layer(env=prefix.OTHERS_KEPT_OUT)
     return attrs.evolve(
         inside,
-        wrap=(*wrap, *map(words.option, seen), *(_mount(made.loc) if made else ()), asked.file),
-        job=(*ready, there, *whole),
+        wrap=(
+            *wrap,
+            *map(words.option, visible_binds),
+            *(_mount(artifact.loc) if artifact else ()),
+            request.file,
+        ),
+        job=(*ready, image_check, *whole),
     )
 
 
@@ -51,7 +64,7 @@ def training(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
             EnvVar(
                 name="APPTAINER_BIND",
                 value=Join(*_joined(fabric)),
-                at=At.NODE,
+                at=Scope.NODE,
                 why="the image's own libraries do not know this fabric; modules say where the host's lie",
             )
         )

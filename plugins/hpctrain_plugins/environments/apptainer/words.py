@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hpctrain.model.layer import Bind
-from hpctrain.model.words import Join, Word
+from hpctrain.plugin import Bind, Join, Word
 
-GPU_FLAG = {"cuda": ("--nv",), "rocm": ("--rocm",), "cpu": ()}
+GPU_FLAG = {"cuda": ("--nv",), "rocm": ("--rocm",), "xpu": (), "cpu": ()}
 
 
 def option(bind: Bind) -> Word:

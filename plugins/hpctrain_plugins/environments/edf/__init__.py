@@ -6,78 +6,20 @@ the ranks: the scheduler's own starter is told which description to use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import attrs
-
-from hpctrain.errors import Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.job import Rule
-from hpctrain.model.layer import Bind, Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin, Step
-from hpctrain_plugins.environments.wheels.options import Built
+from hpctrain.plugin import Bind, Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
+from hpctrain_plugins.environments.edf.options import Options as Options
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 HPCTRAIN_API = 1
 
 
-@frozen(kw_only=True)
-class Options:
-    """An image for CSCS's Container Engine: built from a base and your packages, or one that is there."""
-
-    base: str = ""
-    """The image yours begins with, as podman names it: "nvcr.io/nvidia/pytorch:24.04-py3"."""
-    name: str = ""
-    """The front of the image's file name; empty: the base's."""
-    containerfile: str = attrs.field(default="", metadata={"input": True})
-    """A Containerfile of your own, beside the run file; then packages are installed by it alone."""
-    index_url: str = ""
-    """Another package index than the image's pip is told."""
-    find_links: tuple[str, ...] = ()
-    """Folders or pages with more wheels."""
-    builds: Mapping[str, Built] = attrs.field(factory=dict)
-    """How single packages of `compile` are built, by their names."""
-    image: str = ""
-    """A SquashFS image that is there: entered and verified, never built."""
-    kind: Literal["image", "venv"] = "image"
-    """image: base and packages are one image; venv: the base stays as it is, and the packages are a small
-    file of their own, mounted at /user-software."""
-    has: str = attrs.field(default="", metadata={"input": True})
-    """What the base has, as its step `inspect` listed it: for a base that hpctrain does not know."""
-    glibc: str = "2.35"
-    """The C library of the base, which decides what wheels fit."""
-    apt: tuple[str, ...] = ()
-    """Debian packages that the image needs as well ("python3.10-venv")."""
-    build_args: tuple[str, ...] = ()
-    """More options of `podman build` ("--network=host")."""
-    edf: str = attrs.field(default="", metadata={"input": True})
-    """A description of your own, beside the run file; the folders of the run are mounted beside its own."""
-    mounts: tuple[str, ...] = ()
-    """More folders, as the engine writes them: "/capstor/store/cscs/g999:/store:ro"."""
-    writable: bool = True
-    """The image can be written to, in memory and for the job's time; what is written is shared by a node."""
-    entrypoint: bool = False
-    """Run the image's entrypoint; the engine's own default is not to."""
-    annotations: Mapping[str, str] = attrs.field(
-        factory=lambda: {
-            "com.hooks.aws_ofi_nccl.enabled": "true",
-            "com.hooks.aws_ofi_nccl.variant": "cuda-dl",
-        }
-    )
-    """What the engine's hooks read; the default lets the site bring its network library."""
-    variables: tuple[str, ...] = ()
-    """Variables of your login that `${NAME}` in mounts may use, beside the usual ones."""
-
-
 @hookimpl
-def pin(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
+def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
     """The base's digest for the training nodes, and every package at its version on top of what it has."""
     from hpctrain_plugins.environments.edf import pins
 
@@ -103,12 +45,15 @@ def enter_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], binds: tupl
 @hookimpl
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     """The engine's own rules, judged before a job starts and fails; what the plan builds and where."""
-    from hpctrain_plugins.environments.edf import check, wants
+    from hpctrain_plugins.environments.edf import check, image_request
     from hpctrain_plugins.environments.image import checks
 
     yield from check.problems(run)
     yield from checks.home(cluster, plan)
-    yield from checks.unknown(plan, wants.of(run).base, f"{wants.WHERE}.base")
+    yield from checks.unknown(plan, image_request.of(run).base, f"{image_request.WHERE}.base")
+    request = image_request.read(run, cluster, plan.pins)
+    if request.base and request.adds and request.has and not request.options.containerfile:
+        yield from checks.lacking(run, request.has)
 
 
 @hookimpl

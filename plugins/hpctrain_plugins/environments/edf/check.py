@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpctrain.errors import Problem
-from hpctrain.model.run import RunSpec
-from hpctrain.runfile.toml import TOMLDecodeError, loads
-from hpctrain_plugins.environments.edf import wants
+from hpctrain.plugin import Problem, RunSpec
+from hpctrain.toolbox import TOMLDecodeError, read_toml
+from hpctrain_plugins.environments.edf import image_request
 
 KINDS: dict[str, tuple[type, ...]] = {
     "base_environment": (str, list),
@@ -32,13 +31,13 @@ WHERE = "environment.edf"
 
 def problems(run: RunSpec) -> Iterator[Problem]:
     """All at once, for the options and for a description of the user's own."""
-    options = wants.of(run)
-    known = USUAL | set(options.variables)
+    options = image_request.of(run)
+    known_variables = USUAL | set(options.variables)
     if options.edf:
-        yield from _described(run.texts.get(options.edf, ""), options.edf, known)
+        yield from _described(run.texts.get(options.edf, ""), options.edf, known_variables)
         return
     for mount in options.mounts:
-        yield from _string(mount, f"{WHERE}.mounts", known)
+        yield from _string(mount, f"{WHERE}.mounts", known_variables)
         yield from _mount(mount, f"{WHERE}.mounts")
     if options.kind == "venv" and (options.containerfile or options.apt):
         yield Problem(
@@ -56,28 +55,28 @@ def problems(run: RunSpec) -> Iterator[Problem]:
         )
 
 
-def _described(text: str, file: str, known: set[str]) -> Iterator[Problem]:
+def _described(text: str, file: str, known_variables: set[str]) -> Iterator[Problem]:
     try:
-        table = loads(text)
+        table = read_toml(text)
     except TOMLDecodeError as error:
         yield Problem(code="edf", message=f"{file}: {error}", where=f"{WHERE}.edf")
         return
     for key, value in table.items():
         if key not in KINDS:
-            yield _wrong(file, f"{key} is no key of a description", f"known: {', '.join(sorted(KINDS))}")
+            yield _wrong(file, f"{key} is not a key of a description", f"known: {', '.join(sorted(KINDS))}")
         elif not isinstance(value, KINDS[key]):
-            said = " or ".join(kind.__name__ for kind in KINDS[key])
-            yield _wrong(file, f"{key} is of another type than {said}")
+            types = " or ".join(kind.__name__ for kind in KINDS[key])
+            yield _wrong(file, f"{key} is of another type than {types}")
     for name, value in _strings(table):
         if isinstance(value, str):
-            yield from (_at(file, problem, name) for problem in _string(value, name, known))
+            yield from (_at(file, problem, name) for problem in _string(value, name, known_variables))
         elif name.startswith(("env.", "annotations.")):
             yield _wrong(file, f"{name} is {value!r}; the engine takes strings alone", f'{name} = "{value}"')
     for mount in table.get("mounts", ()) if isinstance(table.get("mounts"), list) else ():
         yield from (_at(file, problem, "mounts") for problem in _mount(str(mount), "mounts"))
 
 
-def _string(text: str, where: str, known: set[str]) -> Iterator[Problem]:
+def _string(text: str, where: str, known_variables: set[str]) -> Iterator[Problem]:
     for match in DOLLAR.finditer(text):
         if match[0] == "$":
             yield Problem(
@@ -85,7 +84,9 @@ def _string(text: str, where: str, known: set[str]) -> Iterator[Problem]:
                 message=f"{text}: the engine knows ${{NAME}} with braces alone, and $$ for a dollar",
                 where=where,
             )
-        elif match[1] and not match[2] and match[1] not in known and not match[1].startswith("HPC_"):
+        elif (
+            match[1] and not match[2] and match[1] not in known_variables and not match[1].startswith("HPC_")
+        ):
             yield Problem(
                 code="edf-variable",
                 message=f"{text}: the engine refuses a variable that is not set, and nothing sets {match[1]}",
@@ -131,5 +132,5 @@ def _at(file: str, problem: Problem, name: str) -> Problem:
     )
 
 
-def _wrong(file: str, said: str, hint: str = "") -> Problem:
-    return Problem(code="edf", message=f"{file}: {said}", where=f"{WHERE}.edf", hint=hint)
+def _wrong(file: str, message: str, hint: str = "") -> Problem:
+    return Problem(code="edf", message=f"{file}: {message}", where=f"{WHERE}.edf", hint=hint)

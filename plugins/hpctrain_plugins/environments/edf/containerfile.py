@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from hpctrain.model.run import Package
+from hpctrain.plugin import Package
 from hpctrain_plugins.environments.wheels import pip_env
-from hpctrain_plugins.environments.wheels.wants import Wants
+from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
 
-HERE = "/hpctrain"
+IMAGE_FOLDER = "/hpctrain"
 """Where lists and your own code lie in the image while it is built."""
 INSIDE = "/user-software"
 """Where a venv is made and later mounted: it does not survive a move."""
@@ -28,29 +28,29 @@ SETTINGS = {
 
 
 def text(
-    wants: Wants,
+    spec: PackagesSpec,
     base: str,
     lists: Mapping[str, tuple[str, ...]],
     *,
     apt: tuple[str, ...] = (),
     pinned: bool = False,
-    kept: str = "",
+    constraint: str = "",
     apart: bool = False,
 ) -> str:
-    """The whole file. `pinned`: the lists are complete; `kept`: a list beside them that pip keeps to;
+    """The whole file. `pinned`: the lists are complete; `constraint`: a list beside them that pip keeps to;
     `apart`: a venv at `INSIDE` is all that comes out, not the image."""
     python = f"{INSIDE}/bin/python" if apart else "python3"
     pip = (python, "-m", "pip", "install")
-    where = {"PIP_INDEX_URL": wants.options.index_url, "PIP_FIND_LINKS": " ".join(wants.options.find_links)}
+    where = {"PIP_INDEX_URL": spec.options.index_url, "PIP_FIND_LINKS": " ".join(spec.options.find_links)}
     lines = [
         f"FROM {base}{' AS made' if apart else ''}",
         _env(SETTINGS | {name: value for name, value in where.items() if value}),
         *((_run("apt-get", "update"), _run(*APT, *apt)) if apt else ()),
         *((_run("python3", "-m", "venv", "--system-site-packages", INSIDE),) if apart else ()),
-        *(_copy(name) for name in dict.fromkeys((*lists, *([kept] if kept else ())))),
-        *_installs(pip, lists, pinned=pinned, kept=kept),
-        *_compiled(pip, wants, alone=("--no-deps",) if pinned else _keeping(kept)),
-        *_own(pip, wants),
+        *(_copy(name) for name in dict.fromkeys((*lists, *([constraint] if constraint else ())))),
+        *_installs(pip, lists, pinned=pinned, constraint=constraint),
+        *_compiled(pip, spec, no_deps=("--no-deps",) if pinned else _keeping(constraint)),
+        *_install_user_packages(pip, spec),
         *((f"FROM scratch\nCOPY --from=made {INSIDE} /",) if apart else ()),
     ]
     return "\n".join(lines) + "\n"
@@ -59,55 +59,57 @@ def text(
 def inspecting(base: str) -> str:
     """One that lists what the base has, and comes out as that list alone."""
     # No word of a run file: this one line is read by a shell, for its redirection.
-    asks = f"PYTHONPATH={HERE}/{JOB} python3 -m hpctrain_job.packages >{HERE}/{HAS}.txt"
+    list_command = (
+        f"PYTHONPATH={IMAGE_FOLDER}/{JOB} python3 -m hpctrain_job.packages >{IMAGE_FOLDER}/{HAS}.txt"
+    )
     return (
-        f"FROM {base} AS made\nCOPY {JOB} {HERE}/{JOB}\n{_run('/bin/sh', '-c', asks)}\n"
-        f"FROM scratch\nCOPY --from=made {HERE}/{HAS}.txt /\n"
+        f"FROM {base} AS made\nCOPY {JOB} {IMAGE_FOLDER}/{JOB}\n{_run('/bin/sh', '-c', list_command)}\n"
+        f"FROM scratch\nCOPY --from=made {IMAGE_FOLDER}/{HAS}.txt /\n"
     )
 
 
-def own(wants: Wants) -> tuple[Package, ...]:
+def user_packages(spec: PackagesSpec) -> tuple[Package, ...]:
     """Your own code, and what is compiled from a folder or a repository, in this order."""
-    compiled = (s.package for s in wants.compile if not s.version)
-    return (*wants.own, *compiled)
+    compiled = (s.package for s in spec.compile if not s.version)
+    return (*spec.user_packages, *compiled)
 
 
 def _installs(
-    pip: tuple[str, ...], lists: Mapping[str, tuple[str, ...]], *, pinned: bool, kept: str
+    pip: tuple[str, ...], lists: Mapping[str, tuple[str, ...]], *, pinned: bool, constraint: str
 ) -> Iterator[str]:
     """First the proof that the base is what the lock stands on, then what it lacks."""
     for name in lists:
         if name == HAS:
-            yield _run(*pip, "--no-deps", "--no-index", "-r", f"{HERE}/{name}.txt")
+            yield _run(*pip, "--no-deps", "--no-index", "-r", f"{IMAGE_FOLDER}/{name}.txt")
         else:
-            alone = ("--no-deps",) if pinned and name != "vendor" else ()
-            yield _run(*pip, *alone, *_keeping(kept), "-r", f"{HERE}/{name}.txt")
+            no_deps = ("--no-deps",) if pinned and name != "vendor" else ()
+            yield _run(*pip, *no_deps, *_keeping(constraint), "-r", f"{IMAGE_FOLDER}/{name}.txt")
 
 
-def _keeping(kept: str) -> tuple[str, ...]:
-    return ("--constraint", f"{HERE}/{kept}.txt") if kept else ()
+def _keeping(constraint: str) -> tuple[str, ...]:
+    return ("--constraint", f"{IMAGE_FOLDER}/{constraint}.txt") if constraint else ()
 
 
-def _compiled(pip: tuple[str, ...], wants: Wants, alone: tuple[str, ...]) -> Iterator[str]:
+def _compiled(pip: tuple[str, ...], spec: PackagesSpec, no_deps: tuple[str, ...]) -> Iterator[str]:
     """What is compiled must see the base's torch: in isolation pip would fetch another to build against."""
-    for source in wants.compile:
+    for source in spec.compile:
         if source.version:
             if source.built.build:
                 yield _run(*pip, *source.built.build)
             if source.built.env:
                 yield _env(source.built.env)
-            yield _run(*pip, "--no-build-isolation", *alone, f"{source.name}=={source.version}")
+            yield _run(*pip, "--no-build-isolation", *no_deps, f"{source.name}=={source.version}")
 
 
-def _own(pip: tuple[str, ...], wants: Wants) -> Iterator[str]:
-    for number, _ in enumerate(own(wants)):
-        folder = f"{HERE}/src-{number}"
+def _install_user_packages(pip: tuple[str, ...], spec: PackagesSpec) -> Iterator[str]:
+    for number, _ in enumerate(user_packages(spec)):
+        folder = f"{IMAGE_FOLDER}/src-{number}"
         yield f"COPY src-{number} {folder}"
         yield _run(*pip, "--no-deps", "--no-build-isolation", folder)
 
 
 def _copy(name: str) -> str:
-    return f"COPY {name}.txt {HERE}/{name}.txt"
+    return f"COPY {name}.txt {IMAGE_FOLDER}/{name}.txt"
 
 
 def _env(values: Mapping[str, str]) -> str:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin
+from hpctrain.plugin import Cluster, Pin, RunSpec
 from hpctrain_plugins.environments import image
-from hpctrain_plugins.environments.edf import wants
+from hpctrain_plugins.environments.edf import image_request
 from hpctrain_plugins.environments.image import pins
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 
-def resolve(run: RunSpec, cluster: Cluster, tools: Tools) -> list[Pin]:
+def resolve(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
     """The pins of the base and, where it is known what the base has, of the packages."""
     from hpctrain_plugins.environments.image import registry
 
-    base = wants.read(run, cluster, ()).base
+    base = image_request.read(run, cluster, ()).base
     if base is None:
         return []
-    digest = registry.digest(base, image.oci((), cluster), f"{wants.WHERE}.base")
-    found = [Pin(base.text, image.KIND, digest)]
-    asked = wants.read(run, cluster, tuple(found))
-    if not asked.adds or asked.has is None or asked.options.containerfile:
-        return found
-    return [*found, *pins.lacking(wants.as_wheels(run), cluster, asked.has, tools)]
+    digest = registry.digest(base, image.oci((), cluster), f"{image_request.WHERE}.base")
+    base_pins = [Pin(base.text, image.KIND, digest)]
+    request = image_request.read(run, cluster, tuple(base_pins))
+    if not request.adds or request.has is None or request.options.containerfile:
+        return base_pins
+    return [*base_pins, *pins.lacking(image_request.as_wheels(run), cluster, request.has, tools)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.job import Rule
+from hpctrain.plugin import Rule
 from hpctrain_plugins.environments.image import rules
 
 RULES = (

@@ -6,30 +6,30 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from hpctrain.model.layer import Bind, File, Quote
-from hpctrain.model.run import RunSpec
-from hpctrain.model.words import Join, Var, Word
-from hpctrain_plugins.environments.edf import Options
+from hpctrain.plugin import Bind, File, Join, Quote, RunSpec, Var, Word
 from hpctrain_plugins.environments.edf.containerfile import INSIDE
-from hpctrain_plugins.environments.edf.wants import Asked
+from hpctrain_plugins.environments.edf.image_request import ImageRequest
+from hpctrain_plugins.environments.edf.options import Options
 
 NAME = "environment.toml"
 BASE = "own.toml"
 STEP = Join("./steps/", Var("HPC_STEP"), f"/{BASE}")
 WORD = Join("--environment=./steps/", Var("HPC_STEP"), f"/{NAME}")
 """By path: a name would be searched in your own ~/.edf. Relative paths begin at the run's folder."""
+RUN = "${HPC_RUN}"
+"""The engine expands it: whatever starts a rank, or a terminal in a job that is held, exports HPC_RUN."""
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
-def files(run: RunSpec, asked: Asked, binds: Iterable[Bind]) -> tuple[File, ...]:
+def files(run: RunSpec, request: ImageRequest, binds: Iterable[Bind]) -> tuple[File, ...]:
     """The description beside the step's scripts, and below it the user's own where there is one."""
-    options = asked.options
+    options = request.options
     if not options.edf:
-        body = (*_named("image", asked.entered), *_mounts(asked, binds), *_own_keys(options))
+        body = (*_named("image", request.entered), *_mounts(request, binds), *_own_keys(options))
         return (_file(body),)
     # The engine adds the mounts of both: what the run needs is seen, whatever the user's description says.
-    own = File(path=BASE, body=(run.texts.get(options.edf, ""),))
-    return (_file((*_named("base_environment", STEP), *_mounts(asked, binds))), own)
+    user_file = File(path=BASE, body=(run.texts.get(options.edf, ""),))
+    return (_file((*_named("base_environment", STEP), *_mounts(request, binds))), user_file)
 
 
 def _file(body: Iterable[Word]) -> File:
@@ -42,16 +42,16 @@ def _named(key: str, value: Word) -> Iterator[Word]:
     yield "\n"
 
 
-def _mounts(asked: Asked, binds: Iterable[Bind]) -> Iterator[Word]:
+def _mounts(request: ImageRequest, binds: Iterable[Bind]) -> Iterator[Word]:
     yield "mounts = [\n"
     for bind in binds:
         yield from ("    ", _mount(bind), ",\n")
-    if asked.venv:
-        yield from ("    ", Join(asked.venv.loc, f":{INSIDE}:sqsh"), ",\n")
-    yield from (f"    {json.dumps(mount)},\n" for mount in asked.options.mounts)
+    if request.venv:
+        yield from ("    ", Join(request.venv.loc, f":{INSIDE}:sqsh"), ",\n")
+    yield from (f"    {json.dumps(mount)},\n" for mount in request.options.mounts)
     yield "]\n"
     # The ranks' script is named from here; the image's own folder would not know it.
-    yield 'workdir = "${HPC_RUN}"\n'
+    yield f'workdir = "{RUN}"\n'
 
 
 def _own_keys(options: Options) -> Iterator[str]:
@@ -65,7 +65,13 @@ def _own_keys(options: Options) -> Iterator[str]:
 
 def _mount(bind: Bind) -> Word:
     flags = (":ro",) if bind.readonly else ()
-    return Join(bind.source, ":", bind.target or bind.source, *flags)
+    source = _for_engine(bind.source)
+    return Join(source, ":", _for_engine(bind.target) if bind.target else source, *flags)
+
+
+def _for_engine(word: Word) -> Word:
+    """The run's directory in the engine's own words, so that the description need not wait for the job."""
+    return RUN if word == Var("HPC_RUN") else word
 
 
 def _annotations(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -79,10 +85,10 @@ def _annotations(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _merged(body: Iterable[Word]) -> tuple[Word, ...]:
     """Text next to text as one part; strings that are words (an image's path) are quoted here."""
-    found: list[Word] = []
+    parts: list[Word] = []
     for part in body:
-        if isinstance(part, str) and found and isinstance(found[-1], str):
-            found[-1] += part
+        if isinstance(part, str) and parts and isinstance(parts[-1], str):
+            parts[-1] += part
         else:
-            found.append(part)
-    return tuple(found)
+            parts.append(part)
+    return tuple(parts)

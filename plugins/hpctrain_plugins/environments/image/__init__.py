@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-from hpctrain.defaults import names
-from hpctrain.errors import ConfigError
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.layer import Bind
-from hpctrain.model.step import Pin
-from hpctrain.model.words import Loc, locs_in
+from attrs import frozen
+
+from hpctrain.plugin import Bind, Cluster, ConfigError, Loc, Pin, locs_in
+from hpctrain.toolbox import pinned_value, target_arch
 
 KIND = "image"
 """The kind of an image's pin: its tag, or its path, and a digest."""
@@ -50,7 +47,7 @@ class Image:
 
     @property
     def plain(self) -> str:
-        """The same as podman names it."""
+        """The address of the image as podman writes it, without `docker://`."""
         return self.address.removeprefix("docker://")
 
     @property
@@ -62,7 +59,7 @@ class Image:
 def parse(text: str, where: str, pins: tuple[Pin, ...] = ()) -> Image:
     """The image that a run file names; a tag that was pinned has its digest."""
     if text.startswith("/"):
-        return Image(text=text, path=text, digest=names.found(pins, KIND, text))
+        return Image(text=text, path=text, digest=pinned_value(pins, KIND, text))
     match = _REFERENCE.match(text)
     if match is None:
         key = where.rpartition(".")[2]
@@ -72,14 +69,14 @@ def parse(text: str, where: str, pins: tuple[Pin, ...] = ()) -> Image:
             where=where,
             hint=f'{key} = "nvcr.io/nvidia/pytorch:25.06-py3"      or the path of a file',
         )
-    said = {key: value or "" for key, value in match.groupdict().items()}
-    digest = said.pop("digest") or names.found(pins, KIND, text)
-    return Image(text=text, digest=digest, **said)
+    parts = {key: value or "" for key, value in match.groupdict().items()}
+    digest = parts.pop("digest") or pinned_value(pins, KIND, text)
+    return Image(text=text, digest=digest, **parts)
 
 
 def oci(pins: tuple[Pin, ...], cluster: Cluster) -> str:
     """The training nodes' architecture in the registry's words."""
-    arch = names.arch(pins, cluster)
+    arch = target_arch(pins, cluster)
     return OCI.get(arch, arch)
 
 

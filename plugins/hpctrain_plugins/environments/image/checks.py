@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpctrain.errors import Problem
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.plan import Plan
+from hpctrain.plugin import Cluster, Plan, Problem, RunSpec
+from hpctrain_plugins.environments.image.known_images import Has
 
 HOME = ("~", "{home}", "${HOME}")
 ROLES = frozenset({"env", "images"})
@@ -16,8 +15,8 @@ def home(cluster: Cluster, plan: Plan) -> Iterator[Problem]:
     """Images and overlays are as large as the whole quota of a home directory."""
     home = cluster.storage.get("home")
     inside = tuple(f"{start}/" for start in (*HOME, *((home.path,) if home else ())))
-    made = {s.step.makes.role for s in plan.steps if s.step.makes}
-    for role in sorted(made & ROLES):
+    roles = {s.step.makes.role for s in plan.steps if s.step.makes}
+    for role in sorted(roles & ROLES):
         storage = cluster.storage.get(role)
         if storage and f"{storage.path}/".startswith(inside):
             quota = f" of {home.quota_gb:g} GB" if home and home.quota_gb else ""
@@ -35,8 +34,23 @@ def unknown(plan: Plan, image: str, where: str) -> Iterator[Problem]:
     if listed is not None:
         yield Problem(
             code="image-unknown",
-            message=f"nobody knows what {image} has: a short job lists it, and packages cannot be pinned",
+            message=f"it is not known what {image} has: a short job lists it, and packages cannot be pinned",
             where=where,
             hint=f'copy {listed.filename} beside the run file, and say\nhas = "{listed.filename}"',
             fatal=False,
+        )
+
+
+def lacking(run: RunSpec, has: Has) -> Iterator[Problem]:
+    """What `lock` would refuse of the packages that are added, whatever an index says."""
+    from hpctrain_plugins.environments.wheels import refused
+
+    yield from refused.of_packages(run)
+    python = run.environment.python
+    if python and python != has.python:
+        yield Problem(
+            code="image-python",
+            message=f"the image has Python {has.python}, not {python}",
+            where="environment.python",
+            hint="leave `python` out: an image brings its own",
         )

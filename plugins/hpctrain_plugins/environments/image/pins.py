@@ -13,32 +13,23 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hpctrain.errors import ConfigError
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.run import Package, RunSpec
-from hpctrain.model.step import Pin
-from hpctrain_plugins.environments.image.known import Has, listed
+from hpctrain.plugin import Cluster, ConfigError, Package, Pin, RunSpec, raise_fatal
+from hpctrain_plugins.environments.image import checks
+from hpctrain_plugins.environments.image.known_images import Has, listed
 from hpctrain_plugins.environments.wheels import pins as pinning
 from hpctrain_plugins.environments.wheels import stubs
-from hpctrain_plugins.environments.wheels.wants import normal
+from hpctrain_plugins.environments.wheels.packages_spec import normal
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Tools
+    from hpctrain.plugin import ProgramRunner
 
 
-def lacking(run: RunSpec, cluster: Cluster, has: Has, tools: Tools) -> Iterator[Pin]:
+def lacking(run: RunSpec, cluster: Cluster, has: Has, tools: ProgramRunner) -> Iterator[Pin]:
     """What must be installed: all that `run`, read as one of wheels, resolves to but for what is there."""
-    wanted = run.environment.python
-    if wanted and wanted != has.python:
-        raise ConfigError.of(
-            "image-python",
-            f"the image has Python {has.python}, not {wanted}",
-            where="environment.python",
-            hint="leave `python` out: an image brings its own",
-        )
-    there = {normal(name): version for name, version in has.packages.items()}
+    raise_fatal(checks.lacking(run, has))
+    image_packages = {normal(name): version for name, version in has.packages.items()}
     with tempfile.TemporaryDirectory(prefix="hpctrain-lock-") as folder:
-        for name, version in there.items():
+        for name, version in image_packages.items():
             stubs.write(Path(folder), name, version, ())
         options = run.environment.options
         env = attrs.evolve(
@@ -51,13 +42,13 @@ def lacking(run: RunSpec, cluster: Cluster, has: Has, tools: Tools) -> Iterator[
             pins = pinning.resolve(attrs.evolve(run, environment=env), cluster, tools)
         except ConfigError as error:
             raise _with_note(error, has) from None
-    for one in pins:
-        if one.kind != "pypi" or normal(one.name) not in there:
-            yield one
+    for pin in pins:
+        if pin.kind != "pypi" or normal(pin.name) not in image_packages:
+            yield pin
 
 
 def _with_note(error: ConfigError, has: Has) -> ConfigError:
     short = sorted(has.packages.items())
-    said = ", ".join(f"{name} {version}" for name, version in short[:4]) + (" …" if short[4:] else "")
-    note = f"the image has {said}, which is not replaced: ask for no other version"
+    examples = ", ".join(f"{name} {version}" for name, version in short[:4]) + (" …" if short[4:] else "")
+    note = f"the image has {examples}, which is not replaced: ask for no other version"
     return ConfigError(*(attrs.evolve(p, notes=(*p.notes, note)) for p in error.problems))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import re
 import urllib.error
 import urllib.parse
 import urllib.request
 from typing import Any
 
-from hpctrain.errors import ConfigError, NotReachable
+from hpctrain.plugin import ConfigError, NotReachable
+from hpctrain_job import documents
 from hpctrain_plugins.environments.image import Image
 
 SECONDS = 60
@@ -29,9 +29,9 @@ _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 def digest(image: Image, arch: str, where: str) -> str:
     """The digest of the image for `arch` (arm64); a ConfigError says when there is none."""
-    asked = image.digest or image.tag or "latest"
+    reference = image.digest or image.tag or "latest"
     try:
-        body, token = _manifest(image, asked)
+        body, token = _manifest(image, reference)
     except urllib.error.HTTPError as error:
         error.close()
         raise _refused(image, error, where) from None
@@ -43,20 +43,20 @@ def digest(image: Image, arch: str, where: str) -> str:
             where=where,
             hint="image = the path of a .sif that lies on the cluster",
         ) from None
-    said = json.loads(body)
-    if "manifests" in said:
-        return _of_arch(image, said["manifests"], arch, where)
-    made_for = str(_json(image, f"blobs/{said['config']['digest']}", token).get("architecture", ""))
+    document = documents.parse(body)
+    if "manifests" in document:
+        return _of_arch(image, document["manifests"], arch, where)
+    made_for = str(_json(image, f"blobs/{document['config']['digest']}", token).get("architecture", ""))
     if made_for != arch:
         raise _wrong(image, [made_for], arch, where)
     return "sha256:" + hashlib.sha256(body).hexdigest()
 
 
 def _of_arch(image: Image, rows: list[dict[str, Any]], arch: str, where: str) -> str:
-    found = {str(row.get("platform", {}).get("architecture", "")): str(row["digest"]) for row in rows}
-    if arch not in found:
-        raise _wrong(image, sorted(set(found) - {"", "unknown"}), arch, where)
-    return found[arch]
+    digests = {str(row.get("platform", {}).get("architecture", "")): str(row["digest"]) for row in rows}
+    if arch not in digests:
+        raise _wrong(image, sorted(set(digests) - {"", "unknown"}), arch, where)
+    return digests[arch]
 
 
 def _wrong(image: Image, has: list[str], arch: str, where: str) -> ConfigError:
@@ -69,36 +69,36 @@ def _wrong(image: Image, has: list[str], arch: str, where: str) -> ConfigError:
 
 
 def _refused(image: Image, error: urllib.error.HTTPError, where: str) -> ConfigError:
-    what = {401: "wants a login for", 403: "wants a login for", 404: "has no"}.get(error.code)
-    said = f"{image.registry} {what}" if what else f"{image.registry} answers {error.code} to"
-    return ConfigError.of("no-image", f"{said} {image.repository}:{image.tag or 'latest'}", where=where)
+    reason = {401: "wants a login for", 403: "wants a login for", 404: "has no"}.get(error.code)
+    message = f"{image.registry} {reason}" if reason else f"{image.registry} answers {error.code} to"
+    return ConfigError.of("no-image", f"{message} {image.repository}:{image.tag or 'latest'}", where=where)
 
 
-def _manifest(image: Image, asked: str) -> tuple[bytes, str]:
+def _manifest(image: Image, reference: str) -> tuple[bytes, str]:
     """The manifest, and the token that was needed for it: registries hand one out to everybody."""
     try:
-        return _get(image, f"manifests/{asked}", ""), ""
+        return _get(image, f"manifests/{reference}", ""), ""
     except urllib.error.HTTPError as error:
-        told = dict(_CHALLENGE.findall(error.headers.get("WWW-Authenticate", "")))
-        if error.code != 401 or "realm" not in told:
+        challenge = dict(_CHALLENGE.findall(error.headers.get("WWW-Authenticate", "")))
+        if error.code != 401 or "realm" not in challenge:
             raise
         error.close()
-    query = {"scope": told.get("scope", f"repository:{image.repository}:pull")}
-    if "service" in told:
-        query["service"] = told["service"]
-    answer = json.loads(_read(f"{told['realm']}?{urllib.parse.urlencode(query)}", {}))
+    query = {"scope": challenge.get("scope", f"repository:{image.repository}:pull")}
+    if "service" in challenge:
+        query["service"] = challenge["service"]
+    answer = documents.parse(_read(f"{challenge['realm']}?{urllib.parse.urlencode(query)}", {}))
     token = str(answer.get("token") or answer.get("access_token") or "")
-    return _get(image, f"manifests/{asked}", token), token
+    return _get(image, f"manifests/{reference}", token), token
 
 
-def _json(image: Image, what: str, token: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_get(image, what, token))
-    return found
+def _json(image: Image, path: str, token: str) -> dict[str, Any]:
+    document: dict[str, Any] = documents.parse(_get(image, path, token))
+    return document
 
 
-def _get(image: Image, what: str, token: str) -> bytes:
+def _get(image: Image, path: str, token: str) -> bytes:
     plain = image.registry.startswith(("localhost", "127."))
-    address = f"{'http' if plain else 'https'}://{image.registry}/v2/{image.repository}/{what}"
+    address = f"{'http' if plain else 'https'}://{image.registry}/v2/{image.repository}/{path}"
     return _read(address, {"Authorization": f"Bearer {token}"} if token else {})
 
 

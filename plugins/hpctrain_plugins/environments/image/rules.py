@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.job import Rule
+from hpctrain.plugin import Rule
 
 RULES = (
     Rule(
@@ -15,6 +15,6 @@ RULES = (
         name="image-damaged",
         pattern=r"hpctrain: \S+ is damaged and was set aside",
         cause="an image or overlay is no longer what was built: its sums differ from its manifest",
-        fix="hpctrain submit run.toml      (it is built anew)",
+        fix="hpctrain submit run.toml      (it is rebuilt)",
     ),
 )

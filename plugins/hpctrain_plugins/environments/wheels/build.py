@@ -9,32 +9,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from attrs import frozen
 
-from hpctrain.defaults import names
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.layer import File, Layer
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import After, Artifact, Need, Pin, Step
-from hpctrain.model.words import Cmd, Join, Loc, Var
+from hpctrain.plugin import (
+    After,
+    Artifact,
+    Cluster,
+    Cmd,
+    File,
+    Join,
+    Layer,
+    Loc,
+    Need,
+    Pin,
+    RunSpec,
+    Step,
+    Var,
+)
+from hpctrain.toolbox import git_pin_name, target_arch
 from hpctrain_plugins.environments import prefix
-from hpctrain_plugins.environments.wheels import house, lists, pip_env, verified, wants
+from hpctrain_plugins.environments.wheels import house, lists, packages_spec, pip_env, verified
 from hpctrain_plugins.environments.wheels.options import deciding
-from hpctrain_plugins.environments.wheels.wants import Wants, normal
+from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, normal
 from hpctrain_plugins.environments.wheels.ways import Way
 
 if TYPE_CHECKING:
     from hpctrain_plugins.environments.wheels.compiled import Maker
 
 WORK = Var("WORK")
-BOTH = frozenset({Need.NETWORK, Need.TARGET})
+NETWORK_AND_TARGET = frozenset({Need.NETWORK, Need.TARGET})
 
 
 @frozen(kw_only=True)
 class Building:
     """One environment: what is wanted, how, from which pins, where."""
 
-    wants: Wants
+    spec: PackagesSpec
     way: Way
     pins: tuple[Pin, ...]
     cluster: Cluster
@@ -44,33 +54,33 @@ class Building:
         """Who compiles; loaded where something is."""
         from hpctrain_plugins.environments.wheels.compiled import Maker
 
-        return Maker(wants=self.wants, way=self.way, pins=self.pins, cluster=self.cluster)
+        return Maker(spec=self.spec, way=self.way, pins=self.pins, cluster=self.cluster)
 
     @property
     def arch(self) -> str:
         """The architecture of the training nodes."""
-        return names.arch(self.pins, self.cluster)
+        return target_arch(self.pins, self.cluster)
 
     @property
     def housed(self) -> bool:
-        """Whether wheels are collected first."""
-        together = any(set(place.provides) >= BOTH for place in self.cluster.place)
-        return self.way.housed or bool(self.wants.compile) or not together
+        """Whether wheels are collected in a folder before the environment is made."""
+        together = any(set(place.provides) >= NETWORK_AND_TARGET for place in self.cluster.place)
+        return self.way.housed or bool(self.spec.compile) or not together
 
     def steps(self) -> tuple[Step, ...]:
-        """All of them, in order."""
-        made = self.artifact()
+        """The steps that build the environment, in their order: fetch, compile, install, pack, verify."""
+        artifact = self.artifact()
         proof = (
-            (verified.step(self.wants, self.cluster, made, prefix.python(made.loc)),)
-            if verified.on_gpu(self.wants, self.cluster)
+            (verified.step(self.spec, self.cluster, artifact, prefix.python(artifact.loc)),)
+            if verified.on_gpu(self.spec, self.cluster)
             else ()
         )
         if not self.housed:
-            return (self._env(BOTH, None), *self._packed(), *proof)
-        wheels = house.wheels(self.wants, self.way, self.pins, self.arch)
-        code = house.code(self.wants, self.pins)
+            return (self._env(NETWORK_AND_TARGET, None), *self._packed(), *proof)
+        wheels = house.wheels(self.spec, self.way, self.pins, self.arch)
+        code = house.code(self.spec, self.pins)
         fetched = (wheels, attrs.evolve(code, after=(After("wheels"),))) if code else (wheels,)
-        compiled = self.maker.steps() if self.wants.compile else ()
+        compiled = self.maker.steps() if self.spec.compile else ()
         before = tuple(After(s.name) for s in (*fetched, *compiled))
         assert wheels.makes is not None
         env = attrs.evolve(self._env(frozenset({Need.TARGET}), wheels.makes.loc), after=before)
@@ -78,16 +88,16 @@ class Building:
 
     def artifact(self) -> Artifact:
         """The environment by what goes into it."""
-        asked = self.wants
-        git = {names.git(p.git, p.rev) for p in asked.own if p.git}
-        compiled = {s.name for s in asked.compile}
+        spec = self.spec
+        git = {git_pin_name(p.git, p.rev) for p in spec.user_packages if p.git}
+        compiled = {s.name for s in spec.compile}
         inputs: dict[str, Any] = {
-            "python": wants.version(self.pins, asked),
-            "packages": sorted(asked.wheels),
-            "compile": [self.maker.artifact(s).key for s in asked.compile],
-            "own": [[p.name, p.git, p.rev, p.sha256 or p.path] for p in asked.own],
+            "python": packages_spec.version(self.pins, spec),
+            "packages": sorted(spec.wheels),
+            "compile": [self.maker.artifact(s).key for s in spec.compile],
+            "own": [[p.name, p.git, p.rev, p.sha256 or p.path] for p in spec.user_packages],
             # `verify` decides nothing, and stays so that environments of earlier releases are found.
-            "options": {**deciding(asked.options), "verify": True},
+            "options": {**deciding(spec.options), "verify": True},
         }
         return Artifact(
             name=self.way.name,
@@ -98,18 +108,24 @@ class Building:
         )
 
     def layer(self) -> Layer:
-        """How a command gets in."""
-        made = self.artifact()
-        layer = prefix.layer(made.loc)
-        if not self.wants.packed:
+        """The layer that brings a command into the environment."""
+        artifact = self.artifact()
+        # Judged again in every job: a link that was good when the run was submitted may be another's now.
+        storage = self.cluster.storage.get(artifact.role)
+        owners = storage.owners if storage and storage.share == "project" else ()
+        trusted = Cmd.of("hpc_trust", artifact.loc, *owners)
+        layer = attrs.evolve(prefix.layer(artifact.loc), job=(trusted,))
+        if not self.spec.packed:
             return layer
         from hpctrain_plugins.environments.wheels import packed
 
-        own = packed.layer(made, spread=self.wants.spread)
-        return attrs.evolve(own, env=(*layer.env, *own.env))
+        packed_layer = packed.layer(artifact, spread=self.spec.spread)
+        return attrs.evolve(
+            packed_layer, env=(*layer.env, *packed_layer.env), job=(*layer.job, *packed_layer.job)
+        )
 
     def _packed(self) -> tuple[Step, ...]:
-        if not self.wants.packed:
+        if not self.spec.packed:
             return ()
         from hpctrain_plugins.environments.wheels import packed
 
@@ -117,27 +133,30 @@ class Building:
         return (packed.step(self.artifact()),)
 
     def _env(self, needs: frozenset[Need], wheels: Loc | None) -> Step:
-        found = lists.of(self.wants, self.pins)
+        requirement_lists = lists.of(self.spec, self.pins)
         way = self.way
         return Step(
             name="env",
             commands=(
-                *way.begin(self.wants, WORK, wheels),
-                *(way.pip(WORK, "install", *words) for words in lists.install(self.wants, found, wheels)),
+                *way.begin(self.spec, WORK, wheels),
+                *(
+                    way.pip(WORK, "install", *words)
+                    for words in lists.install(self.spec, requirement_lists, wheels)
+                ),
                 *self._compiled(),
-                *self._own(wheels),
-                *verified.in_build(self.wants, way, WORK),
+                *self._install_user_packages(wheels),
+                *verified.in_build(self.spec, way, WORK),
                 *way.finish(WORK),
             ),
             needs=needs,
             makes=self.artifact(),
             minutes=60,
-            files=(*lists.files(found), *self._tools()),
+            files=(*lists.files(requirement_lists), *self._tools()),
             layer=pip_env.layer(),
         )
 
     def _tools(self) -> tuple[File, ...]:
-        lines = [lists.alone(self.pins, name) for name in self.way.program]
+        lines = [lists.pinned_line(self.pins, name) for name in self.way.program]
         return tuple(
             File(path=f"{n}.txt", body=(f"{t}\n",)) for n, t in zip(self.way.program, lines, strict=True)
         )
@@ -149,27 +168,27 @@ class Building:
                 *(WORK, "install", "--no-deps", "--no-index"),
                 *("--find-links", self.maker.artifact(source).loc, source.name),
             )
-            for source in self.wants.compile
+            for source in self.spec.compile
         )
 
-    def _own(self, wheels: Loc | None) -> tuple[Cmd, ...]:
-        own = self.wants.own
-        if not own:
+    def _install_user_packages(self, wheels: Loc | None) -> tuple[Cmd, ...]:
+        packages = self.spec.user_packages
+        if not packages:
             return ()
-        places = [Join(WORK, f"/src/{house.own_of(n, p)}") for n, p in enumerate(own)]
-        found = [Cmd.of("mkdir", "-p", Join(WORK, "/src"))]
-        for package, place in zip(own, places, strict=True):
+        places = [Join(WORK, f"/src/{house.own_of(n, p)}") for n, p in enumerate(packages)]
+        commands = [Cmd.of("mkdir", "-p", Join(WORK, "/src"))]
+        for package, place in zip(packages, places, strict=True):
             if wheels:
-                kept = house.code_of(self.wants, self.pins).loc / str(place.parts[-1]).rsplit("/", 1)[-1]
-                found.append(Cmd.of("cp", "-R", kept, place))
+                source = house.code_of(self.spec, self.pins).loc / str(place.parts[-1]).rsplit("/", 1)[-1]
+                commands.append(Cmd.of("cp", "-R", source, place))
             else:
-                found += house.copied(package, place, self.pins)
-        where = lists.where(self.wants, wheels)
-        found += [
+                commands += house.copied(package, place, self.pins)
+        where = lists.where(self.spec, wheels)
+        commands += [
             self.way.pip(WORK, "install", "--no-deps", "--no-build-isolation", *where, place)
             for place in places
         ]
-        return tuple(found)
+        return tuple(commands)
 
 
 def _decides(pin: Pin, git: set[str], compiled: set[str]) -> bool:
@@ -179,5 +198,5 @@ def _decides(pin: Pin, git: set[str], compiled: set[str]) -> bool:
 
 
 def of(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], way: Way) -> Building:
-    """The environment of a run."""
-    return Building(wants=wants.read(run, cluster, way.program), way=way, pins=pins, cluster=cluster)
+    """How the environment of a run is built."""
+    return Building(spec=packages_spec.read(run, cluster, way.program), way=way, pins=pins, cluster=cluster)

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from hpctrain.defaults import names
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.layer import EnvVar, How, Layer
-from hpctrain.model.step import After, Artifact, Need, Pin, Step
-from hpctrain.model.words import Cmd, Join, Loc, Var, Word, template, words_in
+from attrs import frozen
+
+from hpctrain.plugin import (
+    After,
+    Artifact,
+    Cluster,
+    Cmd,
+    EnvVar,
+    How,
+    Join,
+    Layer,
+    Loc,
+    Need,
+    Pin,
+    Step,
+    Var,
+    Word,
+    template,
+    words_in,
+)
+from hpctrain.toolbox import pinned_value, target_arch
 from hpctrain_job.offline import NOWHERE
 from hpctrain_plugins.environments.wheels import house, lists, pip_env
-from hpctrain_plugins.environments.wheels.wants import Source, Wants, name_of, normal, step_file, version
+from hpctrain_plugins.environments.wheels.packages_spec import (
+    PackagesSpec,
+    Source,
+    name_of,
+    normal,
+    step_file,
+    version,
+)
 from hpctrain_plugins.environments.wheels.ways import Way
 
 WORK = Var("WORK")
-HERE = Join(WORK, "/.build")
+BUILD_PREFIX = Join(WORK, "/.build")
 BUILD = "HPC_BUILD"
 """The variable that holds the folder of the Python that a wheel is built with."""
 NEEDS = "build"
@@ -26,14 +48,14 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 class Maker:
     """What every compile step of an environment shares."""
 
-    wants: Wants
+    spec: PackagesSpec
     way: Way
     pins: tuple[Pin, ...]
     cluster: Cluster
 
     def steps(self) -> tuple[Step, ...]:
         """A step for each package, in their order."""
-        return tuple(map(self._step, self.wants.compile))
+        return tuple(map(self._step, self.spec.compile))
 
     def artifact(self, source: Source) -> Artifact:
         """A wheel by its source, its Python, what it is built against and how."""
@@ -44,43 +66,43 @@ class Maker:
             role=house.ROLE,
             inputs={
                 "source": self._identity(source),
-                "python": version(self.pins, self.wants),
+                "python": version(self.pins, self.spec),
                 "way": self.way.name,
                 "tools": sorted(self._tools(source)),
                 "against": {s.name: self.artifact(s).key for s in self._compiled(against)},
                 "modules": list(build),
                 "env": dict(sorted(self._variables(source).items())),
-                "interpreter": self.wants.options.python,
-                "system_site": self.wants.options.system_site,
+                "interpreter": self.spec.options.python,
+                "system_site": self.spec.options.system_site,
             },
-            arch=names.arch(self.pins, self.cluster),
+            arch=target_arch(self.pins, self.cluster),
             pins=tuple(p for p in self.pins if self._decides(p, source, against)),
             checked=True,
         )
 
     def _step(self, source: Source) -> Step:
-        made, against = self.artifact(source), self._against(source)
-        arch = names.arch(self.pins, self.cluster)
-        wheels = house.house(self.wants, self.way, self.pins, arch).loc
+        artifact, against = self.artifact(source), self._against(source)
+        arch = target_arch(self.pins, self.cluster)
+        wheels = house.house(self.spec, self.way, self.pins, arch).loc
         built = [self.artifact(s) for s in self._compiled(against)]
-        place = house.code_of(self.wants, self.pins).loc / source.name
+        place = house.code_of(self.spec, self.pins).loc / source.name
         needs = {Need.TARGET, Need.GPU} if source.built.gpu else {Need.TARGET}
         return Step(
             name=f"compile-{source.name}",
             commands=(
                 Cmd.of("mkdir", "-p", WORK),
-                *self.way.bare(self.wants, HERE, wheels),
+                *self.way.bare(self.spec, BUILD_PREFIX, wheels),
                 self._fill(wheels, [b.loc for b in built]),
                 Cmd.of("cp", "-R", place, Join(WORK, "/.source")),
                 Cmd.of(
-                    *(Join(HERE, "/bin/python"), "-m", "hpctrain_job.wheel", source.name),
+                    *(Join(BUILD_PREFIX, "/bin/python"), "-m", "hpctrain_job.wheel", source.name),
                     *(Join(WORK, "/.source"), WORK),
                     *(f"--program={name}" for name in source.built.programs),
                 ),
-                Cmd.of("rm", "-rf", HERE, Join(WORK, "/.source")),
+                Cmd.of("rm", "-rf", BUILD_PREFIX, Join(WORK, "/.source")),
             ),
             needs=frozenset(needs),
-            makes=made,
+            makes=artifact,
             after=(
                 After("wheels"),
                 After("sources"),
@@ -95,7 +117,14 @@ class Maker:
         limits = ("-c", step_file("limits.txt")) if self._limits() else ()
         links: tuple[Word, ...] = tuple(word for place in built for word in ("--find-links", place))
         return Cmd.of(
-            *(Join(HERE, "/bin/python"), "-m", "hpctrain_job.pip", "install", "--quiet", "--no-index"),
+            *(
+                Join(BUILD_PREFIX, "/bin/python"),
+                "-m",
+                "hpctrain_job.pip",
+                "install",
+                "--quiet",
+                "--no-index",
+            ),
             *("--find-links", wheels, *links, *limits, "-r", step_file("tools.txt")),
         )
 
@@ -105,24 +134,24 @@ class Maker:
 
     def _limits(self) -> tuple[str, ...]:
         """The locked versions: what is built against torch is built against that torch."""
-        compiled = {s.name for s in self.wants.compile}
+        compiled = {s.name for s in self.spec.compile}
         every = (p for p in self.pins if p.kind == "pypi" and p.name not in compiled)
         return tuple(f"{p.name}=={p.value.split()[0]}" for p in every)
 
     def _tools(self, source: Source) -> tuple[str, ...]:
-        said = names.found(self.pins, NEEDS, source.name).split(";")
-        asked = tuple(r.strip() for r in said if r.strip())
-        return tuple(dict.fromkeys((*self.wants.options.build, *source.built.build, *asked)))
+        needs = pinned_value(self.pins, NEEDS, source.name).split(";")
+        requirements = tuple(r.strip() for r in needs if r.strip())
+        return tuple(dict.fromkeys((*self.spec.options.build, *source.built.build, *requirements)))
 
     def _against(self, source: Source) -> tuple[str, ...]:
-        """Those of `against` that the environment has."""
-        held = {normal(name_of(r)) for r in (*self.wants.wheels, *self.wants.options.first)}
-        held |= {p.name for p in self.pins if p.kind == "pypi"} | {s.name for s in self.wants.compile}
-        asked = map(normal, source.built.against)
-        return tuple(name for name in asked if name in held and name != source.name)
+        """The packages of `against` that the environment has."""
+        available = {normal(name_of(r)) for r in (*self.spec.wheels, *self.spec.options.first)}
+        available |= {p.name for p in self.pins if p.kind == "pypi"} | {s.name for s in self.spec.compile}
+        candidates = map(normal, source.built.against)
+        return tuple(name for name in candidates if name in available and name != source.name)
 
     def _compiled(self, against: tuple[str, ...]) -> tuple[Source, ...]:
-        return tuple(s for s in self.wants.compile if s.name in against)
+        return tuple(s for s in self.spec.compile if s.name in against)
 
     def _identity(self, source: Source) -> list[str]:
         if source.version:
@@ -130,18 +159,19 @@ class Maker:
         return [source.name, *house.identity(source.package, self.pins)]
 
     def _decides(self, pin: Pin, source: Source, against: tuple[str, ...]) -> bool:
-        """Its own rebuilds and those of what it is built against; the versions of the latter."""
+        """Whether a pin decides this wheel: a rebuild of it or of a package it is built against, or a
+        version of the latter."""
         if pin.kind == "rebuild":
             return normal(pin.name) in (source.name, *against)
         return pin.kind == "pypi" and pin.name in against
 
     def _variables(self, source: Source) -> dict[str, str]:
-        return {**self.wants.options.env, **source.built.env}
+        return {**self.spec.options.env, **source.built.env}
 
     def _layer(self, source: Source) -> Layer:
         """No index, no proxy that works, and the variables of the build."""
         why = f"how {source.name} is built"
-        given = (EnvVar(name=n, value=_word(t), why=why) for n, t in self._variables(source).items())
+        variables = (EnvVar(name=n, value=_word(t), why=why) for n, t in self._variables(source).items())
         dead = "nothing that a build asks for can come from the network"
         proxies = (n for name in PROXIES for n in (name, name.upper()))
         return Layer(
@@ -152,7 +182,7 @@ class Maker:
                 EnvVar(name="no_proxy", how=How.UNSET, why=dead),
                 EnvVar(name="NO_PROXY", how=How.UNSET, why=dead),
                 EnvVar(name="LD_PRELOAD", how=How.UNSET, why="a library of the run has no place in a build"),
-                *given,
+                *variables,
             )
         )
 
@@ -163,4 +193,4 @@ def _word(text: str) -> Word:
     if Var(BUILD) not in words_in(word):
         return word
     parts = word.parts if isinstance(word, Join) else (word,)
-    return Join(*(HERE if part == Var(BUILD) else part for part in parts))
+    return Join(*(BUILD_PREFIX if part == Var(BUILD) else part for part in parts))

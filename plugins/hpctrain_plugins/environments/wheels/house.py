@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpctrain.defaults import names, sources
-from hpctrain.model.run import Package
-from hpctrain.model.step import Artifact, Need, Pin, Step
-from hpctrain.model.words import Cmd, Join, Var, Word
+from hpctrain.plugin import Artifact, Cmd, Join, Need, Package, Pin, Step, Var, Word
+from hpctrain.toolbox import clone_source, copy_source, pinned_commit, pinned_value
 from hpctrain_plugins.environments.wheels import lists, pip_env
 from hpctrain_plugins.environments.wheels.options import deciding
-from hpctrain_plugins.environments.wheels.wants import Source, Wants, normal, short, version
+from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, Source, normal, short, version
 from hpctrain_plugins.environments.wheels.ways import Way
 
 ROLE = "env"
@@ -18,72 +16,72 @@ WORK = Var("WORK")
 GLIBC_OLDEST = 17
 
 
-def wheels(wants: Wants, way: Way, pins: tuple[Pin, ...], arch: str) -> Step:
+def wheels(spec: PackagesSpec, way: Way, pins: tuple[Pin, ...], arch: str) -> Step:
     """Download for the target what the lists name; nothing of it is run."""
-    made = house(wants, way, pins, arch)
-    found = lists.of(wants, pins)
+    artifact = house(spec, way, pins, arch)
+    requirement_lists = lists.of(spec, pins)
     return Step(
         name="wheels",
         commands=(
             Cmd.of("mkdir", "-p", WORK),
-            *_downloads(wants, found, made),
-            *way.fetch(wants, WORK),
+            *_downloads(spec, requirement_lists, artifact),
+            *way.fetch(spec, WORK),
         ),
         needs=frozenset({Need.NETWORK}),
-        makes=made,
+        makes=artifact,
         minutes=60,
-        files=lists.files(found),
+        files=lists.files(requirement_lists),
         layer=pip_env.layer(),
     )
 
 
-def house(wants: Wants, way: Way, pins: tuple[Pin, ...], arch: str) -> Artifact:
+def house(spec: PackagesSpec, way: Way, pins: tuple[Pin, ...], arch: str) -> Artifact:
     """The wheels by their pins: what is compiled, and how, is no part of it."""
-    compiled = {s.name for s in wants.compile}
+    compiled = {s.name for s in spec.compile}
     return Artifact(
         name="wheels",
         role=ROLE,
         inputs={
-            "python": version(pins, wants),
-            "packages": sorted(wants.wheels),
+            "python": version(pins, spec),
+            "packages": sorted(spec.wheels),
             "way": way.name,
-            "options": {**deciding(wants.options), "build": []},
+            "options": {**deciding(spec.options), "build": []},
         },
         arch=arch,
         pins=tuple(p for p in pins if p.kind in ("pypi", "rebuild") and normal(p.name) not in compiled),
     )
 
 
-def code(wants: Wants, pins: tuple[Pin, ...]) -> Step | None:
+def code(spec: PackagesSpec, pins: tuple[Pin, ...]) -> Step | None:
     """The sources: archives at their hashes, repositories at their commits, folders by content."""
-    if not (wants.own or wants.compile):
+    if not (spec.user_packages or spec.compile):
         return None
-    archives = tuple(s for s in wants.compile if s.version)
-    trees = [(s.name, s.package) for s in wants.compile if not s.version]
-    trees += [(own_of(n, p), p) for n, p in enumerate(wants.own)]
+    archives = tuple(s for s in spec.compile if s.version)
+    trees = [(s.name, s.package) for s in spec.compile if not s.version]
+    trees += [(own_of(n, p), p) for n, p in enumerate(spec.user_packages)]
     return Step(
         name="sources",
         commands=(
             Cmd.of("mkdir", "-p", WORK),
-            *(_archives(wants, archives, pins) if archives else ()),
+            *(_archives(spec, archives, pins) if archives else ()),
             *(line for folder, package in trees for line in copied(package, Join(WORK, f"/{folder}"), pins)),
         ),
         needs=frozenset({Need.NETWORK}),
-        makes=code_of(wants, pins),
+        makes=code_of(spec, pins),
         minutes=30,
         layer=pip_env.layer(),
     )
 
 
-def code_of(wants: Wants, pins: tuple[Pin, ...]) -> Artifact:
-    """The sources by their content."""
+def code_of(spec: PackagesSpec, pins: tuple[Pin, ...]) -> Artifact:
+    """The folder of all sources, named by their content."""
     return Artifact(
         name="sources",
         role=ROLE,
         inputs={
-            "archives": sorted([s.name, s.version, digest_of(s, pins)] for s in wants.compile if s.version),
-            "trees": [identity(s.package, pins) for s in wants.compile if not s.version],
-            "own": [identity(p, pins) for p in wants.own],
+            "archives": sorted([s.name, s.version, digest_of(s, pins)] for s in spec.compile if s.version),
+            "trees": [identity(s.package, pins) for s in spec.compile if not s.version],
+            "own": [identity(p, pins) for p in spec.user_packages],
         },
         arch="any",
     )
@@ -91,13 +89,13 @@ def code_of(wants: Wants, pins: tuple[Pin, ...]) -> Artifact:
 
 def identity(package: Package, pins: tuple[Pin, ...]) -> list[str]:
     """Code by path or git, by what it is now."""
-    commit = names.commit(pins, package.git, package.rev) if package.git else ""
+    commit = pinned_commit(pins, package.git, package.rev) if package.git else ""
     return [package.name, package.git, commit, package.sha256 or package.path]
 
 
 def digest_of(source: Source, pins: Iterable[Pin]) -> str:
     """The hash of an archive, as it was pinned."""
-    marks = names.found(pins, "pypi", source.name).split()[1:]
+    marks = pinned_value(pins, "pypi", source.name).split()[1:]
     return next((m.removeprefix("sha256:") for m in marks if m.startswith("sha256:")), "")
 
 
@@ -109,34 +107,34 @@ def own_of(number: int, package: Package) -> str:
 def copied(package: Package, into: Word, pins: tuple[Pin, ...]) -> tuple[Cmd, ...]:
     """The user's own code: building it in place would write into the user's tree."""
     if package.git:
-        return sources.clone(package.git, names.commit(pins, package.git, package.rev), into)
-    return sources.copy(package.path, into, sha256=package.sha256)
+        return clone_source(package.git, pinned_commit(pins, package.git, package.rev), into)
+    return copy_source(package.path, into, sha256=package.sha256)
 
 
-def _archives(wants: Wants, compiled: tuple[Source, ...], pins: tuple[Pin, ...]) -> tuple[Cmd, ...]:
-    index = ("--index-url", wants.options.index_url) if wants.options.index_url else ()
-    links = (Join("--find-links=", link) for link in wants.options.find_links)
+def _archives(spec: PackagesSpec, compiled: tuple[Source, ...], pins: tuple[Pin, ...]) -> tuple[Cmd, ...]:
+    index = ("--index-url", spec.options.index_url) if spec.options.index_url else ()
+    links = (Join("--find-links=", link) for link in spec.options.find_links)
     exact = ("=".join((f"{s.name}=={s.version}", *filter(None, (digest_of(s, pins),)))) for s in compiled)
     return (Cmd.of(Var("HPC_PYTHON"), "-m", "hpctrain_job.sdist", WORK, *exact, *index, *links),)
 
 
-def _downloads(wants: Wants, found: lists.Lists, made: Artifact) -> Iterable[Cmd]:
-    fits = _target(wants, made)
-    for words in lists.install(wants, found, None):
+def _downloads(spec: PackagesSpec, requirement_lists: lists.Lists, artifact: Artifact) -> Iterable[Cmd]:
+    fits = _target(spec, artifact)
+    for words in lists.install(spec, requirement_lists, None):
         # What nobody pinned brings what it needs, as it always did for wheels of this computer.
-        alone = () if "--no-deps" in words or "vendor" in found else ("--no-deps",)
+        no_deps = () if "--no-deps" in words or "vendor" in requirement_lists else ("--no-deps",)
         yield Cmd.of(
             *(Var("HPC_PYTHON"), "-m", "hpctrain_job.pip", "download", "--quiet", "--dest", WORK),
-            *(*fits, *alone, *words),
+            *(*fits, *no_deps, *words),
         )
 
 
-def _target(wants: Wants, made: Artifact) -> tuple[str, ...]:
+def _target(spec: PackagesSpec, artifact: Artifact) -> tuple[str, ...]:
     """pip's words for a machine that is not this one; it expands no tag by itself."""
-    python = made.inputs["python"]
-    newest = int(wants.options.glibc.split(".")[1])
-    tags = [f"manylinux_2_{minor}_{made.arch}" for minor in range(newest, GLIBC_OLDEST - 1, -1)]
-    tags += [f"manylinux2014_{made.arch}", f"linux_{made.arch}"]
+    python = artifact.inputs["python"]
+    newest = int(spec.options.glibc.split(".")[1])
+    tags = [f"manylinux_2_{minor}_{artifact.arch}" for minor in range(newest, GLIBC_OLDEST - 1, -1)]
+    tags += [f"manylinux2014_{artifact.arch}", f"linux_{artifact.arch}"]
     version = ("--python-version", python) if python else ()
-    platforms = () if wants.native else tuple(f"--platform={tag}" for tag in tags)
+    platforms = () if spec.native else tuple(f"--platform={tag}" for tag in tags)
     return ("--only-binary=:all:", *version, *platforms)

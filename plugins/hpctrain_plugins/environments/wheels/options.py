@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import attrs
-
-from hpctrain.model.frozen import frozen
+from attrs import frozen
 
 APART = {"apart": True}
 """Metadata of a key that decides another artefact than the prefix: a wheel, the proof, the archive."""

@@ -7,19 +7,41 @@ node's disk is full, it is read from there.
 
 from __future__ import annotations
 
-from hpctrain.errors import ConfigError
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.layer import EnvVar, File, How, Layer
-from hpctrain.model.step import Artifact, Need, Step
-from hpctrain.model.words import Cmd, Join, Loc, Var
+from hpctrain.plugin import (
+    Artifact,
+    Cluster,
+    Cmd,
+    ConfigError,
+    EnvVar,
+    File,
+    How,
+    Join,
+    Layer,
+    Loc,
+    Need,
+    Step,
+    Var,
+)
+from hpctrain_plugins.environments.wheels.packages_spec import step_file
 from hpctrain_plugins.environments.wheels.packing import NODE
-from hpctrain_plugins.environments.wheels.wants import step_file
 
 SCRIPT = """\
 # unpack.sh ARCHIVE FOLDER PREFIX [COPY]: the environment on this node's own disk, whole or not at all.
 set -euo pipefail
 archive=$1 folder=$2 prefix=$3 copy=${4:-}
 [[ ${HPC_STEP:-} == train ]] || exit 0  # other steps run on one node, some of them on a login node
+umask 077
+. "$HPC_RUN/code/publish.sh"
+_hpc_reason=
+
+# PATH begins there: whoever can write it, as /dev/shm is everybody's, would run code as this user.
+safe() {
+  HPC_OWNERS='' _hpc_folder_trusted "$folder" && return
+  echo "hpctrain: $_hpc_reason; remove it, or set  pack = false  in [environment.venv]" >&2
+  exit 7
+}
+
+safe
 [[ ! -e $folder/bin ]] || exit 0
 
 shared() {  # never a reason to end the job
@@ -32,6 +54,7 @@ shared() {  # never a reason to end the job
 if [[ -e $copy && $(stat -Lc %s -- "$copy") == "$(stat -Lc %s -- "$archive")" ]]; then archive=$copy; fi
 
 mkdir -p -- "${folder%/*}" 2>/dev/null || shared "$folder cannot be made"
+safe
 new=$(mktemp -d -- "$folder.XXXXXX") || shared "$folder cannot be made"
 tar -xf "$archive" -C "$new" || shared "$archive was not unpacked"
 [[ ! -e $copy ]] || rm -f -- "$copy"
@@ -42,46 +65,52 @@ mv -T -- "$new" "$folder" 2>/dev/null || rm -rf -- "$new"  # another job of ours
 """
 
 
-def archive(made: Artifact) -> Artifact:
+def archive(artifact: Artifact) -> Artifact:
     """The archive, by the key of what is in it."""
-    return Artifact(name="packed", role=made.role, inputs={"env": made.key}, arch=made.arch, suffix=".tar")
+    return Artifact(
+        name="packed", role=artifact.role, inputs={"env": artifact.key}, arch=artifact.arch, suffix=".tar"
+    )
 
 
-def copy(made: Artifact) -> Loc:
+def copy(artifact: Artifact) -> Loc:
     """Where the broadcast puts the archive: right in the role's folder, which the site has made."""
-    return Loc(NODE, archive(made).filename)
+    return Loc(NODE, archive(artifact).filename)
 
 
-def place(made: Artifact) -> Loc:
+def place(artifact: Artifact) -> Loc:
     """Where a node finds its own copy."""
-    return Loc(NODE, f"hpctrain/{made.filename}")
+    return Loc(NODE, f"hpctrain/{artifact.filename}")
 
 
-def step(made: Artifact) -> Step:
+def step(artifact: Artifact) -> Step:
     """Archive the published environment; a node unpacks faster than a disk reads what is compressed."""
     return Step(
         name="pack",
-        commands=(Cmd.of("tar", "-cf", Var("WORK"), "-C", Join(made.loc, "/"), "."),),
+        commands=(Cmd.of("tar", "-cf", Var("WORK"), "-C", Join(artifact.loc, "/"), "."),),
         needs=frozenset({Need.TARGET}),
-        makes=archive(made),
+        makes=archive(artifact),
         minutes=30,
     )
 
 
-def layer(made: Artifact, *, spread: bool) -> Layer:
+def layer(artifact: Artifact, *, spread: bool) -> Layer:
     """Unpack once a node before the ranks start; its Python goes first where it is there."""
-    own = (copy(made),) if spread else ()
+    copies = (copy(artifact),) if spread else ()
     return Layer(
         env=(
             EnvVar(
                 name="PATH",
-                value=place(made) / "bin",
+                value=place(artifact) / "bin",
                 how=How.PREPEND,
                 why="each node starts Python from its own disk, where it was unpacked",
             ),
         ),
-        job=tuple(Cmd.of("hpc_spread", archive(made).loc, there) for there in own),
-        node=(Cmd.of("bash", step_file("unpack.sh"), archive(made).loc, place(made), made.loc, *own),),
+        job=tuple(Cmd.of("hpc_spread", archive(artifact).loc, target) for target in copies),
+        node=(
+            Cmd.of(
+                "bash", step_file("unpack.sh"), archive(artifact).loc, place(artifact), artifact.loc, *copies
+            ),
+        ),
         files=(File(path="unpack.sh", body=(SCRIPT,)),),
     )
 

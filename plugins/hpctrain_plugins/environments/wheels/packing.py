@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.run import RunSpec
-from hpctrain.plan import queues
+from hpctrain.plugin import Cluster, RunSpec
+from hpctrain.toolbox import node_count
 
 NODE = "nodelocal"
 """The role of each node's own disk."""
 
 
-def packs(asked: bool | str, run: RunSpec, cluster: Cluster) -> bool:
+def packs(setting: bool | str, run: RunSpec, cluster: Cluster) -> bool:
     """Whether this run's nodes unpack: as said, or as `plan --explain startup` predicts it for so many."""
-    if asked != "auto":
-        return bool(asked)
+    if setting != "auto":
+        return bool(setting)
     if NODE not in cluster.storage:
         return False
-    from hpctrain.plan import startup
+    from hpctrain.toolbox import SHARED_START, best_start
 
     ranks = max(1, cluster.hardware.gpus_per_node)
-    return startup.best(queues.nodes(run.resources, cluster), ranks, node_disk=True) != startup.SHARED
+    return best_start(node_count(run.resources, cluster), ranks, node_disk=True) != SHARED_START
 
 
 def spreads(run: RunSpec, cluster: Cluster) -> bool:
     """Whether one broadcast is predicted to be quicker than all these nodes reading the archive."""
-    from hpctrain.plan import startup
+    from hpctrain.toolbox import broadcast_pays
 
-    return startup.broadcast_pays(queues.nodes(run.resources, cluster))
+    return broadcast_pays(node_count(run.resources, cluster))

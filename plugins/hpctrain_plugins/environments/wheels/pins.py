@@ -3,127 +3,72 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpctrain.errors import ConfigError, HpctrainError, NotReachable
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin
-from hpctrain_plugins.environments.wheels import stubs
-from hpctrain_plugins.environments.wheels import wants as wanting
-from hpctrain_plugins.environments.wheels.wants import Wants, name_of
+from hpctrain.plugin import Cluster, ConfigError, Pin, RunSpec, raise_fatal
+from hpctrain_plugins.environments.wheels import packages_spec, pins_foreign, pins_native, refused, stubs
+from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
 
 if TYPE_CHECKING:
-    from hpctrain.run.tools import Done, Tools
+    from hpctrain.plugin import ProgramRunner
     from hpctrain_job.sdist import Places
 
-OFFLINE = re.compile(
-    r"Temporary failure|Connection (?:refused|reset|timed out)|dns error|unreachable|Max retries"
-)
-ADDRESS = re.compile(r"@|://")
-WHERE = "environment.packages"
-MINUTES = 30
-CLEAN = {"PYTHONPATH": "", "PYTHONHOME": "", "PYTHONNOUSERSITE": "1"}
-"""The user's proxies, certificates and index count while locking; the user's other packages do not."""
 
-
-def resolve(run: RunSpec, cluster: Cluster, tools: Tools, program: tuple[str, ...] = ()) -> list[Pin]:
+def resolve(run: RunSpec, cluster: Cluster, tools: ProgramRunner, program: tuple[str, ...] = ()) -> list[Pin]:
     """One pin per package; what pip would take here is what is pinned for here."""
-    from hpctrain_plugins.environments.wheels import pins_far, pins_here
-
-    wants = wanting.read(run, cluster, program)
-    _refuse_others(wants)
-    python = _python(wants, tools) if wants.native else ""
-    found = [Pin("python", "python", _version(python, tools))] if wants.native and not wants.python else []
-    if not (wants.wheels or wants.compile or wants.options.first):
-        return found
+    raise_fatal(refused.problems(run, cluster))
+    spec = packages_spec.read(run, cluster, program)
+    python = _python(spec, tools) if spec.native else ""
+    python_pins = (
+        [Pin("python", "python", _version(python, tools))] if spec.native and not spec.python else []
+    )
+    if not (spec.wheels or spec.compile or spec.options.first):
+        return python_pins
+    uv = "" if spec.native else pins_foreign.program(cluster, tools)
     with tempfile.TemporaryDirectory(prefix="hpctrain-lock-") as name:
         (folder := Path(name, "stubs")).mkdir()
-        made = stubs.make(wants, _places(wants), folder)
+        source_stubs = stubs.make(spec, _places(spec), folder)
         rows: Iterable[Pin]
-        if wants.native:
-            rows = pins_here.resolved(wants, python, made, Path(name, "env"), tools)
+        if spec.native:
+            rows = pins_native.resolved(spec, python, source_stubs, Path(name, "env"), tools)
         else:
-            rows = pins_far.resolved(wants, cluster, made, tools)
-        versions = {s.name: s.version for s in wants.compile}
-        return [*found, *(p for p in rows if p.name not in made.archives), *made.pins(versions)]
+            rows = pins_foreign.resolved(spec, cluster, source_stubs, tools, uv)
+        versions = {s.name: s.version for s in spec.compile}
+        return [
+            *python_pins,
+            *(p for p in rows if p.name not in source_stubs.archives),
+            *source_stubs.pins(versions),
+        ]
 
 
-def rest(wants: Wants, made: stubs.Stubs) -> tuple[str, ...]:
-    """What is resolved after `first`: the packages, the compiled ones, and what those are built with."""
-    compiled = tuple(f"{s.name}=={s.version}" for s in wants.compile if s.version)
-    every = (*wants.wheels, *compiled, *made.requirements)
-    return tuple(r for r in every if wanting.normal(name_of(r)) not in wants.first)
-
-
-def elsewhere(wants: Wants, index: str = "") -> tuple[str, ...]:
-    """Where to look: one index alone, or what the options add to the tool's own configuration."""
-    if index:
-        return ("--index-url", index)
-    own = ("--index-url", wants.options.index_url) if wants.options.index_url else ()
-    return (*own, *(f"--find-links={link}" for link in wants.options.find_links))
-
-
-def unsolved(wants: Wants, done: Done) -> HpctrainError:
-    """Why nothing was resolved, in the tool's own last words."""
-    said = [line.strip() for line in done.err.splitlines() if line.strip() and "WARNING" not in line]
-    notes = tuple(said[-6:])
-    if OFFLINE.search(done.err):
-        return NotReachable.of("no-index", "the package index cannot be reached from here", notes=notes)
-    python = f" for Python {wants.python}" if wants.python else ""
-    return ConfigError.of(
-        "no-solution", f"the packages do not fit together{python}", where=WHERE, notes=notes
-    )
-
-
-def _places(wants: Wants) -> Places:
+def _places(spec: PackagesSpec) -> Places:
     """Where source archives are looked for: as the options say, else as pip is told on this computer."""
     from hpctrain_job import sdist
 
-    if not any(s.version for s in wants.compile):
+    if not any(s.version for s in spec.compile):
         return sdist.Places()
-    own = sdist.configured(os.environ)
-    indexes = (wants.options.index_url,) if wants.options.index_url else own.indexes
-    return sdist.Places(indexes, (*wants.options.find_links, *own.links))
+    pip_config = sdist.configured(os.environ)
+    indexes = (spec.options.index_url,) if spec.options.index_url else pip_config.indexes
+    return sdist.Places(indexes, (*spec.options.find_links, *pip_config.links))
 
 
-def _python(wants: Wants, tools: Tools) -> str:
+def _python(spec: PackagesSpec, tools: ProgramRunner) -> str:
     """The interpreter on this computer that the environment will be made from."""
-    wanted = wants.options.python or (f"python{wants.python}" if wants.python else sys.executable)
-    if tools.which(wanted) is None:
+    interpreter = spec.options.python or (f"python{spec.python}" if spec.python else sys.executable)
+    if tools.which(interpreter) is None:
         raise ConfigError.of(
             "no-python",
-            f"there is no {wanted} on this computer",
+            f"there is no {interpreter} on this computer",
             where="environment.python",
             hint=f'[environment]\npython = "{sys.version_info[0]}.{sys.version_info[1]}"',
         )
-    return wanted
+    return interpreter
 
 
-def _version(python: str, tools: Tools) -> str:
+def _version(python: str, tools: ProgramRunner) -> str:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     return str(tools.run((python, "-c", code)).out).strip()
-
-
-def _refuse_others(wants: Wants) -> None:
-    """A list of requirements is a list of names: options and addresses have keys of their own."""
-    for line in (*wants.packages, *(s.package.requirement for s in wants.compile)):
-        if line.startswith("-"):
-            raise ConfigError.of(
-                "requirements-option",
-                f"{line.split()[0]} is an option of pip, not a requirement",
-                where="environment.requirements",
-                hint='[environment.venv]\nindex_url = "https://…"      or find_links, first_index',
-            )
-        if ADDRESS.search(line):
-            raise ConfigError.of(
-                "requirement-address",
-                f"{name_of(line)} is asked for by its address",
-                where=WHERE,
-                hint=f'packages = [{{ name = "{name_of(line)}", git = "https://…", rev = "…" }}]',
-            )

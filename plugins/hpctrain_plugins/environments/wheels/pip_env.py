@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hpctrain.model.layer import EnvVar, Layer
+from hpctrain.plugin import EnvVar, Layer
 
 PATIENT = {"PIP_RETRIES": "7", "PIP_RESUME_RETRIES": "7"}
 """Seven tries with doubled pauses are half a minute: a proxy that is started anew is back. Since 25.1 pip
 goes on where a download broke off; an older one fails at once, and does not mind the second variable."""
 
-_SAID = {
+_PIP_VARIABLES = {
     "PIP_DISABLE_PIP_VERSION_CHECK": ("1", "a newer pip is no news in a log"),
     "PIP_NO_INPUT": ("1", "nobody can answer a question in a job"),
     "PIP_PROGRESS_BAR": ("off", "a bar in a log is noise"),
@@ -20,4 +20,6 @@ _SAID = {
 
 def layer() -> Layer:
     """Around every step in which pip runs."""
-    return Layer(env=tuple(EnvVar(name=n, value=value, why=why) for n, (value, why) in _SAID.items()))
+    return Layer(
+        env=tuple(EnvVar(name=n, value=value, why=why) for n, (value, why) in _PIP_VARIABLES.items())
+    )

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
+from attrs import frozen
 
-from hpctrain.errors import ConfigError, NotReachable
-from hpctrain.model.frozen import frozen
-from hpctrain.model.step import Pin
+from hpctrain.plugin import ConfigError, Pin
+from hpctrain_plugins.environments.wheels import failures
 from hpctrain_plugins.environments.wheels.compiled import NEEDS
-from hpctrain_plugins.environments.wheels.wants import Source, Wants
+from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, Source
 
 if TYPE_CHECKING:
-    from hpctrain_job.sdist import Found, Places
+    from hpctrain_job.sdist import Places, SourceArchive
 
 
 @frozen(kw_only=True)
@@ -40,32 +40,32 @@ class Stubs:
         return tuple(r.strip() for pin in self.needs for r in pin.value.split(";") if r.strip())
 
     def pins(self, version: Mapping[str, str]) -> list[Pin]:
-        """The pins of the sources."""
-        found = [Pin(n, "pypi", f"{version[n]} sha256:{digest}") for n, digest in self.archives.items()]
-        return [*found, *self.needs]
+        """The pins of the source archives, with what their builds need."""
+        source_pins = [Pin(n, "pypi", f"{version[n]} sha256:{digest}") for n, digest in self.archives.items()]
+        return [*source_pins, *self.needs]
 
 
-def make(wants: Wants, places: Places, folder: Path) -> Stubs:
+def make(spec: PackagesSpec, places: Places, folder: Path) -> Stubs:
     """A stub for each package of the index that is compiled; their archives are read and dropped."""
     archives, needs = {}, []
-    for source in wants.compile:
+    for source in spec.compile:
         if source.version:
-            found = _fetched(source, places)
-            write(folder, source.name, source.version, found.requires)
-            archives[source.name] = found.sha256
-            needs.append(Pin(source.name, NEEDS, "; ".join(_plain(found.build))))
+            archive = _fetched(source, places, spec)
+            write(folder, source.name, source.version, archive.requires)
+            archives[source.name] = archive.sha256
+            needs.append(Pin(source.name, NEEDS, "; ".join(_plain(archive.build))))
     return Stubs(folder=folder, archives=archives, needs=tuple(needs))
 
 
 def _plain(requirements: Iterable[str]) -> list[str]:
     """Without those for other systems: a marker cannot stand in a list that `;` divides."""
-    kept = [r.partition(";") for r in requirements]
+    parts = [r.partition(";") for r in requirements]
     foreign = ("win32", "darwin", "Windows", "Darwin", "extra")
-    return [r.strip() for r, _, marker in kept if not any(word in marker for word in foreign)]
+    return [r.strip() for r, _, marker in parts if not any(word in marker for word in foreign)]
 
 
 def write(folder: Path, name: str, version: str, requires: Iterable[str]) -> Path:
-    """A wheel that holds nothing."""
+    """Write a wheel without content, which has only its metadata."""
     plain = name.replace("-", "_")
     info, path = f"{plain}-{version}.dist-info", folder / f"{plain}-{version}-py3-none-any.whl"
     needs = "".join(f"Requires-Dist: {r}\n" for r in requires)
@@ -80,13 +80,13 @@ def write(folder: Path, name: str, version: str, requires: Iterable[str]) -> Pat
     return path
 
 
-def _fetched(source: Source, places: Places) -> Found:
+def _fetched(source: Source, places: Places, spec: PackagesSpec) -> SourceArchive:
     from hpctrain_job import sdist
     from hpctrain_job.web import Failed
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-source-") as folder:
         try:
-            return sdist.fetch(source.name, source.version, Path(folder), places)
+            return sdist.fetch(source.name, source.version, Path(folder), places, say=lambda _: None)
         except sdist.NotThere as error:
             raise ConfigError.of(
                 "no-source",
@@ -95,4 +95,4 @@ def _fetched(source: Source, places: Places) -> Found:
                 hint="a version that is only a tag: { name, git, rev }",
             ) from None
         except Failed as error:
-            raise NotReachable.of("no-index", str(error)) from None
+            raise failures.why("the index", spec, str(error)) from None

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpctrain.errors import Problem
-from hpctrain.model.step import Pin
+from hpctrain.plugin import Pin, Problem
 from hpctrain_plugins.environments.wheels.lists import UNVERIFIED
 
 
 def problems(pins: Iterable[Pin]) -> list[Problem]:
     """One warning with every such pin."""
-    found = [p for p in pins if p.kind == "pypi" and UNVERIFIED in p.value.split()]
-    if not found:
+    unverified_pins = [p for p in pins if p.kind == "pypi" and UNVERIFIED in p.value.split()]
+    if not unverified_pins:
         return []
-    said = ", ".join(f"{p.name} {p.value.split()[0]}" for p in found)
+    listing = ", ".join(f"{p.name} {p.value.split()[0]}" for p in unverified_pins)
     return [
         Problem(
             code="hash-unverified",
-            message=f"hash not verified here: {said}",
+            message=f"hash not verified here: {listing}",
             notes=(
                 "their index was out of reach when they were locked; the version is pinned, the file is not",
             ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hpctrain.model.words import Cmd, Join, Loc, Word
+from hpctrain.plugin import Cmd, Join, Loc, Word
 from hpctrain_plugins.environments.wheels import lists
-from hpctrain_plugins.environments.wheels.wants import Wants, interpreter, step_file
+from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, interpreter, step_file
 
 
 class Way:
@@ -16,17 +16,17 @@ class Way:
     housed = False
     """It installs from a wheel house even where the network is."""
 
-    def fetch(self, wants: Wants, house: Word) -> tuple[Cmd, ...]:
+    def fetch(self, spec: PackagesSpec, house: Word) -> tuple[Cmd, ...]:
         """What the house holds besides wheels."""
         return ()
 
-    def bare(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+    def bare(self, spec: PackagesSpec, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
         """A prefix with a Python, in which something is built; nothing stands at its path before."""
-        return (_venv(wants, prefix, "--without-pip"),)
+        return (_venv(spec, prefix, "--without-pip"),)
 
-    def begin(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+    def begin(self, spec: PackagesSpec, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
         """The prefix of the environment itself."""
-        return (_venv(wants, prefix),)
+        return (_venv(spec, prefix),)
 
     def pip(self, prefix: Word, *words: Word) -> Cmd:
         """A command of pip on the prefix."""
@@ -44,23 +44,23 @@ class Uv(Way):
     program = ("uv",)
     housed = True
 
-    def begin(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+    def begin(self, spec: PackagesSpec, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
         """uv itself is a wheel: it comes from the house like everything else, by any Python's pip."""
-        tool, python = Join(prefix, "/.uv"), interpreter(wants)
-        words = ("install", "--quiet", "--no-deps", *lists.where(wants, house), "-r", step_file("uv.txt"))
+        tool, python = Join(prefix, "/.uv"), interpreter(spec)
+        words = ("install", "--quiet", "--no-deps", *lists.where(spec, house), "-r", step_file("uv.txt"))
         return (
-            _venv(wants, tool, "--without-pip"),
+            _venv(spec, tool, "--without-pip"),
             Cmd.of(Join(tool, "/bin/python"), "-m", "hpctrain_job.pip", *words),
-            Cmd.of(*self._uv(prefix), "venv", "--allow-existing", "--python", python, *_site(wants), prefix),
+            Cmd.of(*self._uv(prefix), "venv", "--allow-existing", "--python", python, *_site(spec), prefix),
         )
 
     def pip(self, prefix: Word, *words: Word) -> Cmd:
-        """The same words as pip's, and the prefix they are meant for."""
-        command, *rest = words
-        return Cmd.of(*self._uv(prefix), "pip", command, "--python", Join(prefix, "/bin/python"), *rest)
+        """A command of uv with the words of pip's, and the prefix that it is for."""
+        command, *arguments = words
+        return Cmd.of(*self._uv(prefix), "pip", command, "--python", Join(prefix, "/bin/python"), *arguments)
 
     def finish(self, prefix: Word) -> tuple[Cmd, ...]:
-        """Its own folder is no part of the environment."""
+        """Remove uv's own folder, which is not a part of the environment."""
         return (Cmd.of("rm", "-rf", Join(prefix, "/.uv")),)
 
     def _uv(self, prefix: Word) -> tuple[Word, ...]:
@@ -77,22 +77,22 @@ class Conda(Way):
     def __init__(self, program: str, channels: tuple[str, ...], specs: tuple[str, ...]) -> None:
         self.conda, self.channels, self.specs = program, channels, specs
 
-    def fetch(self, wants: Wants, house: Word) -> tuple[Cmd, ...]:
+    def fetch(self, spec: PackagesSpec, house: Word) -> tuple[Cmd, ...]:
         """The packages for a place without network, as conda unpacks them there."""
         where = ("env", Join("CONDA_PKGS_DIRS=", house, "/conda"))
         create = (*where, self.conda, "create", "--yes", "--quiet", "--download-only")
-        what = (*self._channels(), *self._specs(wants))
-        return (Cmd.of(*create, "--prefix", Join(house, "/.prefix"), *what),)
+        package_arguments = (*self._channels(), *self._specs(spec))
+        return (Cmd.of(*create, "--prefix", Join(house, "/.prefix"), *package_arguments),)
 
-    def bare(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
-        """The same as the environment's: its Python is conda's."""
-        return self.begin(wants, prefix, house)
+    def bare(self, spec: PackagesSpec, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+        """A prefix without the packages: as `begin` makes it, since its Python is conda's."""
+        return self.begin(spec, prefix, house)
 
-    def begin(self, wants: Wants, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+    def begin(self, spec: PackagesSpec, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
         """A prefix by path; a name would land in the home folder."""
         create = (self.conda, "create", "--yes", "--quiet")
         if house is None:
-            return (Cmd.of(*create, "--prefix", prefix, *self._channels(), *self._specs(wants)),)
+            return (Cmd.of(*create, "--prefix", prefix, *self._channels(), *self._specs(spec)),)
         # By their files: a solver would want the channel's index again.
         files = ("(", "-name", "*.conda", "-o", "-name", "*.tar.bz2", ")")
         cache = Join("CONDA_PKGS_DIRS=", prefix, ".pkgs")
@@ -105,13 +105,13 @@ class Conda(Way):
     def _channels(self) -> tuple[str, ...]:
         return ("--override-channels", *(f"--channel={name}" for name in self.channels))
 
-    def _specs(self, wants: Wants) -> tuple[str, ...]:
-        return (f"python={wants.python}", "pip", *self.specs)
+    def _specs(self, spec: PackagesSpec) -> tuple[str, ...]:
+        return (f"python={spec.python}", "pip", *self.specs)
 
 
-def _venv(wants: Wants, prefix: Word, *more: str) -> Cmd:
-    return Cmd.of(interpreter(wants), "-m", "venv", *_site(wants), *more, prefix)
+def _venv(spec: PackagesSpec, prefix: Word, *flags: str) -> Cmd:
+    return Cmd.of(interpreter(spec), "-m", "venv", *_site(spec), *flags, prefix)
 
 
-def _site(wants: Wants) -> tuple[str, ...]:
-    return ("--system-site-packages",) if wants.options.system_site else ()
+def _site(spec: PackagesSpec) -> tuple[str, ...]:
+    return ("--system-site-packages",) if spec.options.system_site else ()

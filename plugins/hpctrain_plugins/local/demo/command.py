@@ -7,13 +7,10 @@ from typing import Any
 
 import click
 
-from hpctrain.cli.loss_picture import write as write_picture
-from hpctrain.cli.out import Out
-from hpctrain.errors import JobFailed
-from hpctrain.run import files, start
-from hpctrain.run.directory import RunDirectory
-from hpctrain.session import Session
-from hpctrain.ui.plot import plot
+from hpctrain.command import Out, RunDirectory, Session, plot
+from hpctrain.command import write_loss_picture as write_picture
+from hpctrain.plugin import JobFailed
+from hpctrain.toolbox import make_folder, write_file
 from hpctrain_plugins.local.demo import earlier, show
 
 HPCTRAIN_API = 1
@@ -25,7 +22,7 @@ FIRST, LAST, EXACT = 5.0, 0.5, 0.9
 
 
 @click.command("demo")
-@click.option("--again", is_flag=True, help="train again, although it was done")
+@click.option("--again", is_flag=True, help="train again, even if it has already run")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="change a key of the run file")
 @click.pass_obj
 def command(out: Out, again: bool, sets: tuple[str, ...]) -> int:
@@ -40,13 +37,14 @@ def command(out: Out, again: bool, sets: tuple[str, ...]) -> int:
     if not session.locked:
         out.say(f"demo on this computer; all it makes is below {FOLDER} and {session.binding.roots['env']}")
         with show.locking(out):
-            start.lock(session, start.tools_for(session))
-    start.judge(session, start.tools_for(session))
-    run = None if again else earlier.done(session)
+            session = session.relock()
+    prepared = session.prepared()
+    prepared.judge()
+    run = None if again else earlier.done(prepared)
     if run is None:
-        run = show.carried_out(out, session, earlier.unfinished(session))
+        run = show.executed(out, prepared, earlier.unfinished(prepared))
     else:
-        out.say(*(f"{s.name:<10} exists" for s in session.plan().steps))
+        out.say(*(f"{s.name:<10} exists" for s in prepared.plan.steps))
     return _result(out, run)
 
 
@@ -54,8 +52,8 @@ def _bring(name: str) -> None:
     """The shipped file in the demo's folder; what the user changed there stays."""
     target = FOLDER / name
     if not target.exists():
-        files.make_folder(FOLDER)
-        files.write(target, (Path(__file__).parent / name).read_text(encoding="utf-8"))
+        make_folder(FOLDER)
+        write_file(target, (Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
 def _result(out: Out, run: RunDirectory) -> int:

@@ -48,14 +48,14 @@ SLOTS = [
 
 
 def pairs(count: int, seed: int) -> list[dict[str, str]]:
-    """So many different pairs in a random order."""
+    """`count` different pairs of sentences in a random order."""
     slots = [[word.replace("_", " ").split("/") for word in slot.split()] for slot in SLOTS]
     chance = random.Random(seed)  # noqa: S311  (the same sentences every time, no secrets)
-    found: dict[str, str] = {}
-    while len(found) < count:
+    translations: dict[str, str] = {}
+    while len(translations) < count:
         words = [chance.choice(slot) for slot in slots]
-        found.setdefault(_sentence(word[0] for word in words), _sentence(word[-1] for word in words))
-    return [{"nb": bokmaal, "nn": nynorsk} for bokmaal, nynorsk in found.items()]
+        translations.setdefault(_sentence(word[0] for word in words), _sentence(word[-1] for word in words))
+    return [{"nb": bokmaal, "nn": nynorsk} for bokmaal, nynorsk in translations.items()]
 
 
 def _sentence(words: Iterable[str]) -> str:
@@ -78,7 +78,7 @@ def train_tokenizer(texts: list[str]) -> Any:
 
 
 def main() -> None:
-    """Write everything below $WORK."""
+    """Write the demo's data set and tokenizer below $WORK."""
     work = Path(os.environ["WORK"])
     work.mkdir(parents=True, exist_ok=True)
     rows = pairs(TRAIN + HELD_OUT, SEED)
@@ -87,14 +87,16 @@ def main() -> None:
         (work / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     tokenizer = train_tokenizer([text for row in rows[HELD_OUT:] for text in row.values()])
     tokenizer.save(str(work / "tokenizer.json"))
-    said = {
+    tokenizer_config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "eos_token": END,
         "pad_token": PAD,
         "chat_template": CHAT,
         "clean_up_tokenization_spaces": False,
     }
-    (work / "tokenizer_config.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    (work / "tokenizer_config.json").write_text(
+        json.dumps(tokenizer_config, indent=2) + "\n", encoding="utf-8"
+    )
     print(f"{TRAIN:,} sentences to learn from, {HELD_OUT} held out")
 
 

@@ -13,22 +13,32 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import ConfigError, Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.job import Rule
-from hpctrain.model.layer import EnvVar, How, Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import RunSpec, Stack
-from hpctrain.model.step import Ranks
-from hpctrain.model.train import Layout, Pattern, Train
-from hpctrain.model.words import Join, Var, Word
-from hpctrain_plugins.trainers import ranks
+from hpctrain.plugin import (
+    Cluster,
+    ConfigError,
+    EnvVar,
+    How,
+    Join,
+    Layer,
+    Layout,
+    Pattern,
+    Plan,
+    Problem,
+    Ranks,
+    Rule,
+    RunSpec,
+    Stack,
+    Train,
+    Var,
+    Word,
+    hookimpl,
+)
+from hpctrain_plugins.trainers import ranks, starts
 from hpctrain_plugins.trainers.automodel import checks, overrides
 from hpctrain_plugins.trainers.automodel.rules import RULES
 from hpctrain_plugins.trainers.automodel.size import numbers
 from hpctrain_plugins.trainers.command import filled as placed
-from hpctrain_plugins.trainers.external import deep, runs
+from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
 from hpctrain_plugins.trainers.external.places import (
     CHECKPOINTS,
@@ -37,7 +47,7 @@ from hpctrain_plugins.trainers.external.places import (
     leaves,
     shared_folder,
 )
-from hpctrain_plugins.trainers.external.resolved import filled, yaml_file
+from hpctrain_plugins.trainers.external.resolved import filled
 from hpctrain_plugins.trainers.yaml_file import number, read
 
 HPCTRAIN_API = 1
@@ -59,6 +69,10 @@ Of triton every torch for CUDA brings its own; one without would take 3.9, which
 _MODULE = "nemo_automodel.cli.app"
 _LOADED = ("path_or_dataset_id", "pretrained_model_name_or_path", "dataset_path", "path_or_dataset")
 _FOLDER = ("checkpoint", "checkpoint_dir")
+START = starting.StartKeys(
+    load=("checkpoint", "restore_from"), save=_FOLDER, own_words=("LATEST",), resumes_alone=True
+)
+"""Automodel's own key of where training starts; without it, it looks for its newest checkpoint."""
 PROGRESS = (
     Pattern(
         regex=r"step (?P<step>\d+) \| epoch \d+ \| loss (?P<loss>[\d.naif]+)"
@@ -100,24 +114,36 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     file = Join(Var("HPC_RUN"), f"/steps/train/{FILE}")
     program: tuple[Word, ...] = (options.program, "--config") if options.program else ("-m", _MODULE)
     values = _decided(run, config)
-    resolved = yaml_file(FILE, filled(values, lambda text: placed(text, run, cluster, assets)))
+    begin = starts.word(starting.text_of(run, config, START), assets)
+    layout = Layout(
+        format="peft" if config.table("peft") else "hf",
+        name=r"epoch_\d+_step_(?P<step>\d+)",
+        complete="losses.json",
+    )
+    resolved = starting.configurations(
+        FILE,
+        filled(values, lambda text: placed(text, run, cluster, assets)),
+        keys=START,
+        layout=layout,
+        start=begin,
+    )
+    world = ranks.world(run, cluster)
     agent = ranks.torchrun(max(1, ranks.gpus_per_node(run, cluster))) if options.torchrun else ("python",)
     return Train(
         argv=(*agent, *program, file),
         layer=Layer(
             env=(*(() if options.torchrun else ranks.PER_GPU), *runs.ENV, *_env(config)),
-            task=(*runs.must_exist(run, ""), *runs.entered(assets)),
-            files=(resolved,),
+            job=resolved.job,
+            task=runs.entered(assets),
+            binds=resolved.binds,
+            files=resolved.files,
         ),
         ranks=Ranks.PER_NODE if options.torchrun else Ranks.PER_GPU,
-        checkpoints=Layout(
-            format="peft" if config.table("peft") else "hf",
-            name=r"epoch_\d+_step_(?P<step>\d+)",
-            complete="losses.json",
-        ),
+        checkpoints=layout,
+        start=begin,
         progress=PROGRESS,
         numbers=numbers(config, runs.machine(run, cluster), _model(run)),
-        before=deep.steps(NAME, resolved, ranks.world(run, cluster), assets) if options.deep else (),
+        before=deep.steps(NAME, resolved.files[-1], world, assets) if options.deep else (),
     )
 
 
@@ -135,8 +161,10 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
         *asset_faults(config, run),
         *shared_folder(config, _FOLDER),
         *hub_faults(config, _LOADED),
+        *starting.idle_faults(run, config, START),
     ):
         yield config.problem(fault)
+    yield from starting.problems(run, config, START)
     yield from (problem for file in config.files for problem in file.problems)
     yield from overrides.problems(_options(run).overrides)
     yield from runs.counted_problems(run, NAME, "ckpt_every_steps")
@@ -197,10 +225,8 @@ def _decided(run: RunSpec, config: Config) -> dict[str, Any]:
             table: Any = values
             for part in path[:-1]:
                 table = table[part]
-            table[path[-1]] = float(number(trap.said))
+            table[path[-1]] = float(number(trap.word))
     folder: dict[str, Any] = {"checkpoint_dir": CHECKPOINTS}
-    if run.checkpoint.resume.startswith("/"):
-        folder["restore_from"] = run.checkpoint.resume
     decided: dict[str, Any] = {"checkpoint": {"enabled": True, **config.table("checkpoint"), **folder}}
     if not checks.recipe(config) and not _options(run).program:
         decided["recipe"] = {"_target_": checks.RECIPE}
@@ -218,15 +244,15 @@ def _env(config: Config) -> tuple[EnvVar, ...]:
 
 def _models(config: Config, run: RunSpec) -> list[str]:
     """Every name of the model: what the file says, and the origin of an asset that it names."""
-    found = [value for _, value in leaves(config.table("model")) if isinstance(value, str)]
-    for name in re.findall(r"\{assets\.([\w-]+)\}", " ".join(found)):
+    names = [value for _, value in leaves(config.table("model")) if isinstance(value, str)]
+    for name in re.findall(r"\{assets\.([\w-]+)\}", " ".join(names)):
         asset = run.assets.get(name)
-        found += [asset.hub, asset.path] if asset else []
-    return found
+        names += [asset.hub, asset.path] if asset else []
+    return names
 
 
 def _since_05(run: RunSpec) -> bool | None:
     """Whether the run's packages pin a version since 0.5; None where nobody says."""
-    said = " ".join(package.requirement for package in run.environment.packages)
-    match = re.search(r"nemo[-_]automodel[^ ]*[=>]=\s*(\d+)\.(\d+)", said)
+    requirements = " ".join(package.requirement for package in run.environment.packages)
+    match = re.search(r"nemo[-_]automodel[^ ]*[=>]=\s*(\d+)\.(\d+)", requirements)
     return (int(match[1]), int(match[2])) >= (0, 5) if match else None

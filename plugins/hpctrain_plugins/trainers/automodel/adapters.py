@@ -17,13 +17,13 @@ _HEAD = "lm_head"
 
 def faults(config: Config, models: Iterable[str]) -> Iterator[Fault]:
     """Choices that exclude each other, and adapters where they have no effect."""
-    given = [key for key in (ALL, TARGETS, EXCLUDED) if config.get("peft", key)]
-    if len(given) > 1:
+    choices = [key for key in (ALL, TARGETS, EXCLUDED) if config.get("peft", key)]
+    if len(choices) > 1:
         yield Fault(
             code="trainer-conflict",
-            says=f"{' and '.join(given)} are said; Automodel takes one of them",
-            path=("peft", given[0]),
-            hint=f"remove {given[0]}",
+            message=f"{' and '.join(choices)} are set; Automodel takes only one of them",
+            path=("peft", choices[0]),
+            hint=f"remove {choices[0]}",
             notes=(f"{EXCLUDED} alone puts adapters on all other linear layers, {_HEAD} among them",),
         )
         return
@@ -32,8 +32,8 @@ def faults(config: Config, models: Iterable[str]) -> Iterator[Fault]:
     if config.table("peft") and name and adapts(config, f"{_LAYER}out_proj"):
         yield Fault(
             code="lora-mamba",
-            says="adapters on out_proj of Mamba layers: their fused kernel reads the weight itself",
-            path=("peft", *given),
+            message="adapters on out_proj of Mamba layers: their fused kernel reads the weight itself",
+            path=("peft", *choices),
             hint=f'{EXCLUDED}: ["*.out_proj"]',
             notes=(
                 f"{name} has Mamba layers; such adapters have no effect, or break the step",
@@ -50,7 +50,7 @@ def _no_layer(config: Config) -> Iterator[Fault]:
             if re.fullmatch(r"\w+_proj", word):
                 yield Fault(
                     code="lora-layer",
-                    says=f"no layer is called {word}: Automodel compares the whole name of each layer",
+                    message=f"no layer is called {word}: Automodel compares the whole name of each layer",
                     path=("peft", key),
                     hint=f'{key}: ["*.{word}"]',
                     fatal=False,
@@ -73,23 +73,23 @@ def count(config: Config, shape: Shape) -> int | None:
     if any(re.search(r"\d|layers", word) for key in (TARGETS, EXCLUDED) for word in _words(config, key)):
         return None
     rank = config.number("peft", "dim", default=8)
-    found = shape.adapters(rank, lambda name: adapts(config, f"{_LAYER}{name}"))
+    weights = shape.adapters(rank, lambda name: adapts(config, f"{_LAYER}{name}"))
     head = rank * (shape.hidden + shape.vocab) if adapts(config, _HEAD) else 0
-    return None if found is None else found + head
+    return None if weights is None else weights + head
 
 
 def _words(config: Config, key: str) -> list[str]:
     """One pattern or several."""
-    said = config.get("peft", key)
-    return [said] if isinstance(said, str) else [str(word) for word in said] if isinstance(said, list) else []
+    rule = config.get("peft", key)
+    return [rule] if isinstance(rule, str) else [str(word) for word in rule] if isinstance(rule, list) else []
 
 
 def _pattern(text: str) -> re.Pattern[str]:
     """`*` and `.*` stand for anything; behind a whole name, `.*` is what lies below it."""
     parts = re.split(r"(\.?\*)", text)
-    found = ""
+    pattern = ""
     for number, part in enumerate(parts):
         before = parts[number - 1] if number else ""
         below = before.startswith(".") or (number == 1 and before) or re.search(r"\.\d+$", before)
-        found += re.escape(part) if number % 2 == 0 else r"(\..*)?" if part == ".*" and below else ".*"
-    return re.compile(f"^{found}$")
+        pattern += re.escape(part) if number % 2 == 0 else r"(\..*)?" if part == ".*" and below else ".*"
+    return re.compile(f"^{pattern}$")

@@ -57,7 +57,7 @@ def no_recipe(*, fatal: bool) -> Fault:
     """The fault of a file that was written for version 0.3."""
     return Fault(
         code="trainer-missing",
-        says="recipe is missing, which Automodel needs since 0.4",
+        message="recipe is missing, which Automodel needs since 0.4",
         path=("recipe",),
         hint=f"recipe:\n  _target_: {RECIPE}",
         fatal=fatal,
@@ -66,10 +66,10 @@ def no_recipe(*, fatal: bool) -> Fault:
 
 def data_parallel(config: Config, machine: Machine) -> int:
     """How many model copies train; 0 where the GPUs cannot be shared out."""
-    each = 1
+    gpus_per_copy = 1
     for key in ("tp_size", "cp_size", "pp_size"):
-        each *= max(1, config.number("distributed", key, default=1))
-    return machine.gpus // each if machine.gpus % each == 0 else 0
+        gpus_per_copy *= max(1, config.number("distributed", key, default=1))
+    return machine.gpus // gpus_per_copy if machine.gpus % gpus_per_copy == 0 else 0
 
 
 def _targets(config: Config) -> Iterator[Fault]:
@@ -79,8 +79,8 @@ def _targets(config: Config) -> Iterator[Fault]:
         if not isinstance(value, str) or not _TARGET.match(value):
             yield Fault(
                 code="automodel-target",
-                says=f"_target_ {value} is no dotted path to a class or function; it is imported when the"
-                " file is read",
+                message=f"_target_ {value} is not a dotted path to a class or function; it is imported when"
+                " the file is read",
                 path=path,
                 hint="_target_: nemo_automodel.components.…",
             )
@@ -90,62 +90,68 @@ def _world(config: Config, machine: Machine) -> Iterator[Fault]:
     dp = data_parallel(config, machine)
     sizes = [f"{k} {config.number('distributed', k, default=1)}" for k in ("tp_size", "cp_size", "pp_size")]
     if not dp:
-        says = f"{machine.gpus} GPUs cannot be shared by {' x '.join(sizes)}"
-        yield Fault(code="trainer-world", says=says, path=("distributed", "tp_size"))
+        message = f"{machine.gpus} GPUs cannot be shared by {' x '.join(sizes)}"
+        yield Fault(code="trainer-world", message=message, path=("distributed", "tp_size"))
         return
-    said = config.get("distributed", "dp_size")
-    if isinstance(said, int) and said != dp:
-        says = f"dp_size {said} is not {machine.gpus} GPUs / ({' x '.join(sizes)})"
-        yield Fault(code="trainer-world", says=says, path=("distributed", "dp_size"), hint="dp_size: none")
+    dp_size = config.get("distributed", "dp_size")
+    if isinstance(dp_size, int) and dp_size != dp:
+        message = f"dp_size {dp_size} is not {machine.gpus} GPUs / ({' x '.join(sizes)})"
+        yield Fault(
+            code="trainer-world", message=message, path=("distributed", "dp_size"), hint="dp_size: none"
+        )
     ep, most = (
         config.number("distributed", "ep_size", default=1),
         dp * config.number("distributed", "cp_size", default=1),
     )
     if ep > 1 and (ep > most or most % ep):
-        says = f"ep_size {ep} does not divide dp x cp = {most}"
-        yield Fault(code="trainer-world", says=says, path=("distributed", "ep_size"))
+        message = f"ep_size {ep} does not divide dp x cp = {most}"
+        yield Fault(code="trainer-world", message=message, path=("distributed", "ep_size"))
     yield from _batch(config, dp)
 
 
 def _batch(config: Config, dp: int) -> Iterator[Fault]:
     path = ("step_scheduler", "global_batch_size")
-    rows, each = config.number(*path), config.number("step_scheduler", "local_batch_size", default=1)
-    if rows and each and rows % (each * dp):
-        nearest = max(1, round(rows / (each * dp))) * each * dp
-        says = f"global_batch_size {rows} is no multiple of local_batch_size {each} x {dp} model copies"
-        yield Fault(code="trainer-batch", says=says, path=path, hint=f"global_batch_size: {nearest}")
+    rows, local_rows = config.number(*path), config.number("step_scheduler", "local_batch_size", default=1)
+    if rows and local_rows and rows % (local_rows * dp):
+        nearest = max(1, round(rows / (local_rows * dp))) * local_rows * dp
+        message = (
+            f"global_batch_size {rows} is not a multiple of local_batch_size {local_rows} x {dp} model copies"
+        )
+        yield Fault(code="trainer-batch", message=message, path=path, hint=f"global_batch_size: {nearest}")
 
 
 def _scheduler(config: Config) -> Iterator[Fault]:
     for key in _COUNTS:
         value = config.get("step_scheduler", key)
         if value is not None and not ((_number(value) or 0) > 0 and float(_number(value) or 0).is_integer()):
-            says = f"{key} is {value}; a whole number above 0 is needed"
-            yield Fault(code="trainer-steps", says=says, path=("step_scheduler", key))
+            message = f"{key} is {value}; a whole number above 0 is needed"
+            yield Fault(code="trainer-steps", message=message, path=("step_scheduler", key))
     for key in ("global_batch_size", "local_batch_size"):
         if config.get("step_scheduler", key) is None:
-            says = f"{key} is not said, and the recipe's default is for another number of GPUs"
-            yield Fault(code="trainer-batch", says=says, path=("step_scheduler",), fatal=False)
+            message = f"{key} is not set, and the recipe's default is for another number of GPUs"
+            yield Fault(code="trainer-batch", message=message, path=("step_scheduler",), fatal=False)
     steps, often = (config.number("step_scheduler", key) for key in ("max_steps", "ckpt_every_steps"))
     if steps and often > steps:
-        says = f"ckpt_every_steps {often} is more than {steps} max_steps: only the end is saved"
-        yield Fault(code="trainer-steps", says=says, path=("step_scheduler", "ckpt_every_steps"), fatal=False)
+        message = f"ckpt_every_steps {often} is more than {steps} max_steps: only the end is saved"
+        yield Fault(
+            code="trainer-steps", message=message, path=("step_scheduler", "ckpt_every_steps"), fatal=False
+        )
 
 
 def _rate(config: Config) -> Iterator[Fault]:
     """Automodel makes numbers of text by itself; a word stays one."""
     for path in (("optimizer", "lr"), ("lr_scheduler", "min_lr")):
-        said = config.get(*path)
-        if isinstance(said, str) and _number(said) is None:
-            yield misfit(path, said, "float")
+        value = config.get(*path)
+        if isinstance(value, str) and _number(value) is None:
+            yield misfit(path, value, "float")
 
 
-def _number(said: object) -> float | None:
+def _number(value: object) -> float | None:
     """The number that Automodel makes of a text."""
-    if isinstance(said, bool):
+    if isinstance(value, bool):
         return None
     try:
-        return float(said) if isinstance(said, (int, float, str)) else None
+        return float(value) if isinstance(value, (int, float, str)) else None
     except ValueError:
         return None
 
@@ -153,21 +159,21 @@ def _number(said: object) -> float | None:
 def _launchers(config: Config) -> Iterator[Fault]:
     for key in LAUNCHERS:
         if key in config.data:
-            says = f"the section {key} would start the run elsewhere; it is left out of the run's file"
-            yield Fault(code="automodel-launcher", says=says, path=(key,), fatal=False)
+            message = f"the section {key} would start the run elsewhere; it is left out of the run's file"
+            yield Fault(code="automodel-launcher", message=message, path=(key,), fatal=False)
 
 
 def _validation(config: Config, models: tuple[str, ...], since_05: bool | None) -> Iterator[Fault]:
-    there = [key for key in VALIDATION if config.get(key)]
-    if there and any(adapters.NEMOTRON_H.search(model) for model in models):
+    keys = [key for key in VALIDATION if config.get(key)]
+    if keys and any(adapters.NEMOTRON_H.search(model) for model in models):
         yield Fault(
             code="validation-hangs",
-            says="validation of NemotronH does not end: its cache makes the ranks gather for ever",
-            path=(there[0],),
-            hint=f"remove {' and '.join(there)}",
+            message="validation of NemotronH does not end: its cache makes the ranks gather for ever",
+            path=(keys[0],),
+            hint=f"remove {' and '.join(keys)}",
             notes=(
                 "a large val_every_steps does not help: each checkpoint validates too",
-                "seen with 0.2 and 0.3; nobody tried a later version",
+                "seen with 0.2 and 0.3; later versions were not tried",
             ),
             fatal=not since_05,
         )
@@ -176,10 +182,10 @@ def _validation(config: Config, models: tuple[str, ...], since_05: bool | None) 
 def _patience(config: Config) -> Iterator[Fault]:
     minutes = config.number("dist_env", "timeout_minutes")
     if 0 < minutes < 10:
-        says = f"timeout_minutes {minutes}: reading a large model from a shared disk takes longer"
+        message = f"timeout_minutes {minutes}: reading a large model from a shared disk takes longer"
         yield Fault(
             code="trainer-steps",
-            says=says,
+            message=message,
             path=("dist_env", "timeout_minutes"),
             hint="timeout_minutes: 30",
             fatal=False,

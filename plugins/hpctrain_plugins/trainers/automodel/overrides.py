@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hpctrain.errors import Problem
+from hpctrain.plugin import Problem
 
 WHERE = "train.automodel.overrides"
 
@@ -22,7 +22,7 @@ def problems(words: Iterable[str]) -> Iterator[Problem]:
         if not word.startswith("--"):
             yield Problem(
                 code="automodel-override",
-                message=f"Automodel drops {word} without a word: it does not begin with --",
+                message=f"Automodel silently drops {word}: it does not begin with --",
                 where=WHERE,
                 hint=f'overrides = ["--{key}={value or "…"}"]',
             )
@@ -39,24 +39,24 @@ def values(words: Iterable[str]) -> dict[str, Any]:
     """The tables that the overrides stand for; a value is read as YAML, as Automodel reads it."""
     import yaml  # costs more than a plan without YAML may
 
-    found: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     for word in words:
-        key, sign, said = word.removeprefix("--").partition("=")
+        key, sign, text = word.removeprefix("--").partition("=")
         if not (word.startswith("--") and sign and key):
             continue
         *parents, last = key.split(".")
-        table: Any = found
+        table: Any = tables
         for part in parents:
             table = table.setdefault(part, {})
             if not isinstance(table, Mapping):
                 break
         else:
-            table[last] = _read(said, yaml)
-    return found
+            table[last] = _read(text, yaml)
+    return tables
 
 
-def _read(said: str, yaml: Any) -> Any:
+def _read(text: str, yaml: Any) -> Any:
     try:
-        return yaml.safe_load(said)
+        return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError):
-        return said
+        return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.job import Rule
+from hpctrain.plugin import Rule
 
 RULES = (
     Rule(
@@ -15,7 +15,7 @@ RULES = (
     Rule(
         name="automodel-batch",
         pattern=r"global_batch_size \(\d+\) must be divisible by local_batch_size \* dp_size",
-        cause="global_batch_size is no multiple of local_batch_size x model copies",
+        cause="global_batch_size is not a multiple of local_batch_size x model copies",
         fix="hpctrain check --trainer automodel --gpus N FILE.yaml says which number fits",
         sure="certain",
     ),

@@ -81,22 +81,22 @@ _RECOMPUTE = ("false", "off", "none", "disabled", "no", "true", "on", "full", "e
 
 def faults(config: Config) -> Iterator[Fault]:
     """Keys and words that the sections' objects refuse."""
-    for section, known in _KEYS.items():
-        yield from _unknown(config, section, known)
+    for section, keys in _KEYS.items():
+        yield from _unknown(config, section, keys)
     if config.text("optimizer", "_target_").endswith(("optim.AdamW", "optim.Adam")):
-        known = (*_ADAMW, *("differentiable", "fused", "param_group_overrides", "_target_"))
-        yield from _unknown(config, "optimizer", known)
+        keys = (*_ADAMW, *("differentiable", "fused", "param_group_overrides", "_target_"))
+        yield from _unknown(config, "optimizer", keys)
     for path, kind in _CHOICES.items():
-        said = config.get(*path)
-        if said is not None and (not isinstance(said, str) or said not in kind.split("|")):
-            yield misfit(path, said, kind)
+        value = config.get(*path)
+        if value is not None and (not isinstance(value, str) or value not in kind.split("|")):
+            yield misfit(path, value, kind)
     yield from _strategy(config)
     yield from _recipe(config)
     yield from _optimizer(config)
 
 
-def _unknown(config: Config, section: str, known: Iterable[str]) -> Iterator[Fault]:
-    names = dict.fromkeys(known)
+def _unknown(config: Config, section: str, keys: Iterable[str]) -> Iterator[Fault]:
+    names = dict.fromkeys(keys)
     for key in config.table(section):
         if str(key) not in names:
             yield unknown((section, str(key)), names)
@@ -113,41 +113,45 @@ def _strategy(config: Config) -> Iterator[Fault]:
     for key in _SIZES[2:] if name == "ddp" else ():
         size = config.number("distributed", key, default=1)
         if size > 1:
-            says = f"ddp copies the whole model, so {key} {size} cannot be"
-            yield Fault(code="trainer-conflict", says=says, path=("distributed", key), hint="strategy: fsdp2")
+            message = f"ddp copies the whole model, so {key} {size} cannot be"
+            yield Fault(
+                code="trainer-conflict", message=message, path=("distributed", key), hint="strategy: fsdp2"
+            )
     size = config.number("distributed", "pp_size", default=1)
     if size > 1 and config.get("distributed", "pipeline") is None:
-        says = f"pp_size {size} needs a section pipeline: its schedule and its rows a pass"
+        message = f"pp_size {size} needs a section pipeline: its schedule and its rows a pass"
         yield Fault(
             code="trainer-missing",
-            says=says,
+            message=message,
             path=("distributed", "pp_size"),
             hint="pipeline: {pp_schedule: 1f1b, pp_microbatch_size: 1}",
         )
-    said = config.get("distributed", "activation_checkpointing")
-    if not isinstance(said, (bool, type(None))) and str(said).lower() not in _RECOMPUTE:
-        yield misfit(("distributed", "activation_checkpointing"), said, "full|selective|false")
+    recompute = config.get("distributed", "activation_checkpointing")
+    if not isinstance(recompute, (bool, type(None))) and str(recompute).lower() not in _RECOMPUTE:
+        yield misfit(("distributed", "activation_checkpointing"), recompute, "full|selective|false")
 
 
 def _recipe(config: Config) -> Iterator[Fault]:
     path = ("recipe", "_target_") if config.table("recipe") else ("recipe",)
-    said = config.text(*path)
-    if said and "." not in said and said not in RECIPES:
-        fault = misfit(path, said, "|".join(RECIPES))
-        yield attrs.evolve(fault, says=f"there is no recipe {said}")
+    name = config.text(*path)
+    if name and "." not in name and name not in RECIPES:
+        fault = misfit(path, name, "|".join(RECIPES))
+        yield attrs.evolve(fault, message=f"there is no recipe {name}")
 
 
 def _optimizer(config: Config) -> Iterator[Fault]:
-    there: Any = config.get("optimizer")
-    if there is None:
+    section: Any = config.get("optimizer")
+    if section is None:
         return
     path = ("optimizer", "_target_")
     target = config.text(*path)
     module, _, name = target.rpartition(".")
     if not target:
         hint = "_target_: torch.optim.AdamW"
-        yield Fault(code="trainer-missing", says="optimizer has no _target_", path=("optimizer",), hint=hint)
+        yield Fault(
+            code="trainer-missing", message="optimizer has no _target_", path=("optimizer",), hint=hint
+        )
     elif module.startswith("torch") and (module != "torch.optim" or name not in _OPTIMIZERS):
         fault = misfit(path, name, "|".join(_OPTIMIZERS))
         hint = f"_target_: torch.optim.{fault.hint.rpartition(' ')[2] or 'AdamW'}"
-        yield attrs.evolve(fault, says=f"torch has no optimizer {target}", hint=hint)
+        yield attrs.evolve(fault, message=f"torch has no optimizer {target}", hint=hint)

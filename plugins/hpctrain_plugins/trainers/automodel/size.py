@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hpctrain.model.train import Numbers
+from hpctrain.plugin import Numbers
 from hpctrain_job.shape import Shape, hardware
 from hpctrain_plugins.trainers.automodel import adapters
 from hpctrain_plugins.trainers.automodel.checks import data_parallel
@@ -24,15 +24,15 @@ def numbers(config: Config, machine: Machine, model: Mapping[str, Any] | None = 
     rows = config.number("step_scheduler", "global_batch_size")
     shape, lora = shape_of(config, model), bool(config.table("peft"))
     trained = (adapters.count(config, shape) if lora else shape.parameters) if shape else None
-    known = shape if length else None
+    sized_shape = shape if length else None
     return Numbers(
         parameters=shape.parameters if shape else None,
         trained=trained,
         active=shape.active if shape and shape.active < shape.parameters else None,
         tokens_per_step=rows * length or None,
         steps=config.number("step_scheduler", "max_steps") or None,
-        flops_per_token=known.flops_per_token(length, frozen=lora) if known else None,
-        flops_causal=known.flops_per_token(length, causal=True, frozen=lora) if known else None,
+        flops_per_token=sized_shape.flops_per_token(length, frozen=lora) if sized_shape else None,
+        flops_causal=sized_shape.flops_per_token(length, causal=True, frozen=lora) if sized_shape else None,
         hardware=hardware(frozen=lora) if _recomputes(config) else 1.0,
         memory_gb=_memory(config, machine, shape.parameters, trained) if shape and trained else None,
         leaves_out=tuple(_left_out(packed, length, shape)),
@@ -41,29 +41,29 @@ def numbers(config: Config, machine: Machine, model: Mapping[str, Any] | None = 
 
 def shape_of(config: Config, model: Mapping[str, Any] | None) -> Shape | None:
     """The model's shape: its `config.json`, else what the YAML makes it from; None where neither says."""
-    made = config.table("model", "config")
-    found = re.search(r"(\w+)Config$", str(made.get("_target_", "")))
-    kind = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", found[1]).lower() if found else ""
+    model_config = config.table("model", "config")
+    match = re.search(r"(\w+)Config$", str(model_config.get("_target_", "")))
+    kind = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", match[1]).lower() if match else ""
     try:
-        return Shape.of(model if model is not None else {**made, "model_type": kind})
+        return Shape.of(model if model is not None else {**model_config, "model_type": kind})
     except (TypeError, ValueError, ZeroDivisionError):
         return None
 
 
 def _left_out(packed: int, length: int, shape: Shape | None) -> list[str]:
-    found = []
+    notes = []
     if not shape:
-        found.append("size: the model's own config.json says it (train.automodel.model_config)")
+        notes.append("size: the model's own config.json says it (train.automodel.model_config)")
     if not length:
-        found.append("tokens: rows are as long as they are, without packed_sequence_size or seq_length")
+        notes.append("tokens: rows are as long as they are, without packed_sequence_size or seq_length")
     elif not packed:
-        found.append("padding: rows shorter than seq_length count as full")
-    return [*found, *(["memory: activations and what the runtime itself takes"] if shape else [])]
+        notes.append("padding: rows shorter than seq_length count as full")
+    return [*notes, *(["memory: activations and what the runtime itself takes"] if shape else [])]
 
 
 def _recomputes(config: Config) -> bool:
-    said = config.get("distributed", "activation_checkpointing", default="")
-    return str(said).lower() not in _NOT_RECOMPUTED
+    value = config.get("distributed", "activation_checkpointing", default="")
+    return str(value).lower() not in _NOT_RECOMPUTED
 
 
 def _memory(config: Config, machine: Machine, parameters: int, trained: int) -> float | None:
@@ -71,8 +71,8 @@ def _memory(config: Config, machine: Machine, parameters: int, trained: int) -> 
     copies = data_parallel(config, machine)
     if not copies or not re.search(r"\.Adam\w*$", config.text("optimizer", "_target_")):
         return None
-    said = config.text("model", "torch_dtype") or config.text("model", "dtype")
-    width = 4 if said.endswith(("32", "float")) else 2
+    dtype = config.text("model", "torch_dtype") or config.text("model", "dtype")
+    width = 4 if dtype.endswith(("32", "float")) else 2
     parts = config.number("distributed", "tp_size", default=1) * config.number(
         "distributed", "pp_size", default=1
     )

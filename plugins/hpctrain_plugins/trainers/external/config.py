@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
+from attrs import frozen
 
-from hpctrain.errors import Problem, Span
-from hpctrain.model.frozen import frozen
+from hpctrain.plugin import Problem, Span
 from hpctrain_plugins.trainers.yaml_file import Path, Trap, Yaml, dotted
 
 SETTINGS = "settings"
@@ -20,7 +20,7 @@ class Fault:
     """Something wrong at a path of the configuration."""
 
     code: str
-    says: str
+    message: str
     path: Path = ()
     hint: str = ""
     notes: tuple[str, ...] = ()
@@ -82,15 +82,10 @@ class Config:
 
     def problem(self, fault: Fault) -> Problem:
         """The fault with its place: in a file, or in the run file where a setting says the value."""
-        where, span = dotted(fault.path), None
-        if self._set(fault.path) or not self.files:
-            below = "".join(f".{part}" for part in fault.path) if self._set(fault.path) else ""
-            where = f"train.{self.trainer}.{SETTINGS}{below}"
-        else:
-            span = self._span(fault.path)
+        where, span = self._located(fault.path)
         return Problem(
             code=fault.code,
-            message=fault.says,
+            message=fault.message,
             where=where,
             hint=fault.hint,
             notes=fault.notes,
@@ -98,10 +93,21 @@ class Config:
             span=span,
         )
 
+    def place(self, path: Path) -> str:
+        """Where a value stands, in words: `run.yml:28`, or its key in the run file."""
+        where, span = self._located(path)
+        return f"{span.file}:{span.line}" if span else where
+
+    def _located(self, path: Path) -> tuple[str, Span | None]:
+        if self._set(path) or not self.files:
+            below = "".join(f".{part}" for part in path) if self._set(path) else ""
+            return f"train.{self.trainer}.{SETTINGS}{below}", None
+        return dotted(path), self._span(path)
+
     def _span(self, path: Path) -> Span | None:
         file = self.whose.get(str(path[0])) if path else None
-        found = file.span(path) if file else None
-        return found or Span(file=self.files[0].file, line=1)
+        span = file.span(path) if file else None
+        return span or Span(file=self.files[0].file, line=1)
 
     def _set(self, path: Path) -> bool:
         value: Any = self.settings
@@ -131,11 +137,11 @@ def merged(trainer: str, files: Iterable[Yaml], settings: Mapping[str, Any]) -> 
 
 def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Tables merge; everything else is replaced."""
-    found = dict(below)
+    combined = dict(below)
     for key, value in above.items():
         if isinstance(value, Mapping):
-            old = found.get(key)
-            found[key] = over(old if isinstance(old, Mapping) else {}, value)
+            old = combined.get(key)
+            combined[key] = over(old if isinstance(old, Mapping) else {}, value)
         else:
-            found[key] = list(value) if isinstance(value, tuple) else value
-    return found
+            combined[key] = list(value) if isinstance(value, tuple) else value
+    return combined

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hpctrain.model.layer import EnvVar, File, Layer
-from hpctrain.model.step import Need, Step
-from hpctrain.model.words import Cmd, Join, Line, Var, Word
+from hpctrain.plugin import Cmd, EnvVar, File, Join, Layer, Line, Need, Step, Var, Word
 from hpctrain_plugins.trainers.external import runs
 
 STEP = "validate"
@@ -55,8 +53,8 @@ def steps(
     trainer: str, file: File, gpus: int, assets: Mapping[str, Word], env: tuple[EnvVar, ...] = ()
 ) -> tuple[Step, ...]:
     """One step that ends badly when the trainer's own code refuses the file."""
-    here = Join(Var("HPC_RUN"), f"/steps/{STEP}/")
-    check = Cmd.of("python", Join(here, _PROGRAM), Join(here, file.path), str(gpus))
+    folder = Join(Var("HPC_RUN"), f"/steps/{STEP}/")
+    check = Cmd.of("python", Join(folder, _PROGRAM), Join(folder, file.path), str(gpus))
     entered: tuple[Line, ...] = runs.entered(assets)
     return (
         Step(

@@ -20,7 +20,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "list": (list,),
     "table": (dict,),
 }
-_SAID = {
+_KIND_NAMES = {
     "int": "a whole number",
     "float": "a number",
     "text": "text",
@@ -47,27 +47,27 @@ def fits(value: Any, kind: str) -> bool:
 def misfit(path: Path, value: Any, kind: str) -> Fault:
     """The fault of a value that is not of `kind`."""
     base = kind.removesuffix("?")
-    wanted = _SAID.get(base) or f"one of {', '.join(base.split('|'))}"
-    shown = "null" if value is None else repr(value) if isinstance(value, str) else str(value)
+    expected = _KIND_NAMES.get(base) or f"one of {', '.join(base.split('|'))}"
+    current = "null" if value is None else repr(value) if isinstance(value, str) else str(value)
     near = _near(value, base.split("|")) if isinstance(value, str) and "|" in base else ""
     return Fault(
         code="trainer-type",
-        says=f"{path[-1]} is {shown}; {wanted} is needed",
+        message=f"{path[-1]} is {current}; {expected} is needed",
         path=path,
         hint=f"{path[-1]}: {near}" if near else "",
     )
 
 
-def unknown(path: Path, known: Mapping[str, Any]) -> Fault:
+def unknown(path: Path, keys: Mapping[str, Any]) -> Fault:
     """The fault of a key that the trainer does not have."""
-    says = f'unknown key "{path[-1]}"'
-    return Fault(code="trainer-key", says=says, path=path, hint=_near(str(path[-1]), known))
+    message = f'unknown key "{path[-1]}"'
+    return Fault(code="trainer-key", message=message, path=path, hint=_near(str(path[-1]), keys))
 
 
-def _near(word: str, known: Iterable[str]) -> str:
+def _near(word: str, candidates: Iterable[str]) -> str:
     from difflib import get_close_matches  # only a wrong word needs it
 
-    return next(iter(get_close_matches(word, list(known), 1)), "")
+    return next(iter(get_close_matches(word, list(candidates), 1)), "")
 
 
 def trap_faults(config: Config, kind_of: Mapping[Path, str], *, converts: bool = False) -> Iterator[Fault]:
@@ -79,32 +79,32 @@ def trap_faults(config: Config, kind_of: Mapping[Path, str], *, converts: bool =
 
 
 def _trapped(path: Path, trap: Trap, kind: str, converts: bool) -> Fault | None:
-    name, said = path[-1], trap.said
+    name, word = path[-1], trap.word
     if trap.kind == "number" and kind != "text":
-        says = f"{name} is the text '{said}': a number with an exponent needs a dot and a sign in YAML 1.1"
-        return _fault(path, says, number(said), fatal=not converts)
+        message = f"{name} is the text '{word}': a number with an exponent needs a dot and a sign in YAML 1.1"
+        return _fault(path, message, number(word), fatal=not converts)
     if trap.kind == "truth" and kind != "truth":
-        truth = said.lower() in ("yes", "on", "y")
-        says = f"{name} is {truth}: YAML 1.1 reads the word {said} as a truth value"
-        return _fault(path, says, f'"{said}"', fatal=kind not in ("", "any"))
+        truth = word.lower() in ("yes", "on", "y")
+        message = f"{name} is {truth}: YAML 1.1 reads the word {word} as a truth value"
+        return _fault(path, message, f'"{word}"', fatal=kind not in ("", "any"))
     if trap.kind == "time":
-        says = f"{name} is {_seconds(said)}: YAML 1.1 counts {said} to the base of 60"
-        return _fault(path, says, f'"{said}"', fatal=True)
+        message = f"{name} is {_seconds(word)}: YAML 1.1 counts {word} to the base of 60"
+        return _fault(path, message, f'"{word}"', fatal=True)
     if trap.kind == "octal":
-        says = f"{name} is {int(said.replace('_', ''), 8)}: YAML 1.1 reads {said} to the base of 8"
-        return _fault(path, says, f'"{said}"', fatal=False)
+        message = f"{name} is {int(word.replace('_', ''), 8)}: YAML 1.1 reads {word} to the base of 8"
+        return _fault(path, message, f'"{word}"', fatal=False)
     if trap.kind == "date":
-        says = f"{name} is a date: YAML 1.1 does not read {said} as text"
-        return _fault(path, says, f'"{said}"', fatal=kind == "text")
+        message = f"{name} is a date: YAML 1.1 does not read {word} as text"
+        return _fault(path, message, f'"{word}"', fatal=kind == "text")
     return None
 
 
-def _fault(path: Path, says: str, value: str, *, fatal: bool) -> Fault:
-    return Fault(code="yaml-trap", says=says, path=path, hint=f"{path[-1]}: {value}", fatal=fatal)
+def _fault(path: Path, message: str, value: str, *, fatal: bool) -> Fault:
+    return Fault(code="yaml-trap", message=message, path=path, hint=f"{path[-1]}: {value}", fatal=fatal)
 
 
-def _seconds(said: str) -> float:
+def _seconds(word: str) -> float:
     total = 0.0
-    for part in said.replace("_", "").lstrip("+-").split(":"):
+    for part in word.replace("_", "").lstrip("+-").split(":"):
         total = total * 60 + float(part)
     return int(total) if total.is_integer() else total

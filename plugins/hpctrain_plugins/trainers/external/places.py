@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from hpctrain.model.run import RunSpec
+from hpctrain.plugin import RunSpec
 from hpctrain_plugins.trainers.external.config import Config, Fault
 from hpctrain_plugins.trainers.yaml_file import Path
 
@@ -30,23 +30,23 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 def is_absolute(text: str) -> bool:
     """Whether a path means the same wherever the trainer is started."""
-    return text.startswith(("/", "{assets.", "{checkpoints}", "{run}")) or "://" in text
+    return text.startswith(("/", "{assets.", "{checkpoints}", "{checkpoints.", "{run}")) or "://" in text
 
 
-def _is_relative(said: Any) -> bool:
-    return isinstance(said, str) and bool(said) and not is_absolute(said)
+def _is_relative(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and not is_absolute(value)
 
 
 def asset_faults(config: Config, run: RunSpec) -> Iterator[Fault]:
     """Places that name no asset, and places whose braces YAML took for a table."""
     for path, value in leaves(config.data):
         if value is None and path and re.fullmatch(r"assets\.[\w-]+|checkpoints|run", str(path[-1])):
-            said = "{" + str(path[-1]) + "}"
+            braced = "{" + str(path[-1]) + "}"
             yield Fault(
                 code="yaml-trap",
-                says=f"{said} is a table: an unquoted brace starts one in YAML",
+                message=f"{braced} is a table: an unquoted brace starts one in YAML",
                 path=path,
-                hint=f'"{said}"',
+                hint=f'"{braced}"',
             )
         for name in _ASSET.findall(value) if isinstance(value, str) else ():
             if name not in run.assets:
@@ -54,17 +54,17 @@ def asset_faults(config: Config, run: RunSpec) -> Iterator[Fault]:
 
                 near = get_close_matches(name, run.assets, 1)
                 hint = f"{{assets.{near[0]}}}" if near else f'[assets]\n{name} = {{ hub = "…" }}'
-                yield Fault(code="unknown-asset", says=f"there is no asset {name}", path=path, hint=hint)
+                yield Fault(code="unknown-asset", message=f"there is no asset {name}", path=path, hint=hint)
 
 
 def relative_faults(config: Config, keys: Mapping[Path, str], *, fatal: bool) -> Iterator[Fault]:
     """Paths that would be looked up in whatever folder the trainer is started in, one for each key."""
     for key, hint in keys.items():
-        relative = [(path, said) for path, said in leaves(config.get(*key), key) if _is_relative(said)]
-        for path, said in relative[:1]:
+        relative = [(path, value) for path, value in leaves(config.get(*key), key) if _is_relative(value)]
+        for path, value in relative[:1]:
             yield Fault(
                 code="trainer-path",
-                says=f"{key[-1]} is {said}, relative to the folder in which the trainer starts",
+                message=f"{key[-1]} is {value}, relative to the folder in which the trainer starts",
                 path=path,
                 hint=f'{key[-1]}: "{hint}"',
                 fatal=fatal,
@@ -79,7 +79,7 @@ def hub_faults(config: Config, keys: Collection[str]) -> Iterator[Fault]:
             kind = next((k for k in ("model", "tokenizer") if k in name), "dataset")
             yield Fault(
                 code="trainer-path",
-                says=f"{name} is {value}, which would be looked up on the hub when the ranks start",
+                message=f"{name} is {value}, which would be looked up on the hub when the ranks start",
                 path=path,
                 hint=f'{name}: "{{assets.{kind}}}"      and  [assets]\n{kind} = {{ hub = "{_hub(value)}" }}',
             )
@@ -92,11 +92,11 @@ def _hub(name: str) -> str:
 
 def shared_folder(config: Config, path: Path) -> Iterator[Fault]:
     """A checkpoint folder that every run of this configuration would use."""
-    said = config.text(*path)
-    if said.startswith("/"):
+    folder = config.text(*path)
+    if folder.startswith("/"):
         yield Fault(
             code="shared-checkpoints",
-            says=f"every run of this file would write to {said}",
+            message=f"every run of this file would write to {folder}",
             path=path,
             hint=f'{path[-1]}: "{CHECKPOINTS}"',
             notes=("a second run would go on from the first one's state, or stop at its checkpoints",),

@@ -10,9 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from hpctrain.errors import PluginError
-from hpctrain.model.layer import File, Quote
-from hpctrain.model.words import Join, Loc, Var, Word, words_in
+from hpctrain.plugin import File, Join, Loc, PluginError, Quote, Var, Word, words_in
 
 WORDS = (Var, Loc, Join)
 
@@ -24,7 +22,7 @@ def yaml_file(path: str, values: Mapping[str, Any]) -> File:
 
     def hole(word: Any) -> str:
         if any(not isinstance(part, (str, Loc, Var)) for part in words_in(word)):
-            raise PluginError.of("late-word", f"{word!r} cannot stand in {path}")
+            raise PluginError.of("late-word", f"{word!r} cannot be used in {path}")
         words.append(word)
         return f"{mark}{len(words) - 1}x"
 
@@ -60,9 +58,9 @@ def _dumped(values: Mapping[str, Any], hole: Callable[[Any], str]) -> str:
 
 def _absent_from(values: Mapping[str, Any]) -> str:
     """A mark for words that no text of the file can be taken for."""
-    said = "\n".join(_texts(values))
+    text = "\n".join(_texts(values))
     mark = "word"
-    while mark in said:
+    while mark in text:
         mark += "w"
     return mark
 

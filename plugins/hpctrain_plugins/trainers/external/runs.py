@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hpctrain.errors import ConfigError, Problem
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.frozen import frozen
-from hpctrain.model.layer import EnvVar, How
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import Code, RunSpec
-from hpctrain.model.words import Cmd, Join, Line, Var, Word
-from hpctrain_plugins.trainers import ranks
+from attrs import frozen
+
+from hpctrain.plugin import (
+    Cluster,
+    Cmd,
+    Code,
+    ConfigError,
+    EnvVar,
+    How,
+    Join,
+    Line,
+    Plan,
+    Problem,
+    RunSpec,
+    Var,
+    Word,
+)
+from hpctrain_plugins.trainers import ranks, starts
 from hpctrain_plugins.trainers.external.config import Machine
 from hpctrain_plugins.trainers.external.places import CHECKPOINTS
 from hpctrain_plugins.trainers.yaml_file import Yaml, read
@@ -51,33 +61,33 @@ class Checkout:
 
 def files_of(run: RunSpec, names: Iterable[str], reader: str) -> tuple[Yaml, ...]:
     """The trainer's own files as the run file names them; ConfigError with what is wrong in any."""
-    found: list[Yaml] = []
+    files: list[Yaml] = []
     problems: list[Problem] = []
     for name in names:
         try:
-            found.append(read(run.texts.get(name, ""), name, reader))
+            files.append(read(run.texts.get(name, ""), name, reader))
         except ConfigError as error:  # noqa: PERF203  (each file tells its own)
             problems += error.problems
     if problems:
         raise ConfigError(*problems)
-    return tuple(found)
+    return tuple(files)
 
 
 def machine(run: RunSpec, cluster: Cluster) -> Machine:
     """The GPUs and nodes that the run asks for."""
-    each = max(1, ranks.gpus_per_node(run, cluster))
+    gpus_per_node = max(1, ranks.gpus_per_node(run, cluster))
     world = ranks.world(run, cluster)
-    return Machine(gpus=world, nodes=run.resources.nodes or -(-world // each))
+    return Machine(gpus=world, nodes=run.resources.nodes or -(-world // gpus_per_node))
 
 
-def checkout_problems(run: RunSpec, known: Checkout) -> Iterator[Problem]:
+def checkout_problems(run: RunSpec, checkout: Checkout) -> Iterator[Problem]:
     """A repository that the run names must be pinned to be the same tomorrow."""
     if run.code is not None and run.code.git and not run.code.rev:
         yield Problem(
             code="trainer-checkout",
             message="the newest revision of the repository would be trained with, whatever it is that day",
             where="code.git",
-            hint=f'rev = "{known.revision}"',
+            hint=f'rev = "{checkout.revision}"',
             fatal=False,
         )
 
@@ -87,16 +97,16 @@ def counted_problems(run: RunSpec, trainer: str, key: str) -> Iterator[Problem]:
     if run.checkpoint.every is not None:
         yield Problem(
             code="checkpoint-steps",
-            message=f"{trainer} counts steps between checkpoints, so `every` says nothing to it",
+            message=f"{trainer} counts steps between checkpoints, so `every` has no effect",
             where="checkpoint.every",
             hint=f"{key}: 500      (in its configuration)",
             fatal=False,
         )
 
 
-def revisions(run: RunSpec, plan: Plan, known: Checkout) -> frozenset[str]:
+def revisions(run: RunSpec, plan: Plan, checkout: Checkout) -> frozenset[str]:
     """Every name of the checkout's revision: the run file's and the pinned commit."""
-    code = run.code or known.code
+    code = run.code or checkout.code
     if not code.git:
         return frozenset()
     pinned = (pin.value for pin in plan.pins if pin.name.partition("@")[0] == code.git)
@@ -108,19 +118,9 @@ def entered(assets: Mapping[str, Word]) -> tuple[Line, ...]:
     return (Cmd.of("cd", assets[CODE]),) if CODE in assets else ()
 
 
-def resumes_from(run: RunSpec) -> str:
-    """What a configuration says of resumption: the run's own folder, a path, or nothing."""
-    said = run.checkpoint.resume
-    return {"auto": CHECKPOINTS, "never": ""}.get(said, said)
-
-
-def must_exist(run: RunSpec, *files: str) -> tuple[Line, ...]:
-    """Lines that stop the job where a named checkpoint is not there.
-
-    The trainer itself would start from step 0 without an error.
-    """
-    said = run.checkpoint.resume
-    return tuple(Cmd.of("ls", f"{said}/{name}") for name in files) if said.startswith("/") else ()
+def own_folder(run: RunSpec) -> str | None:
+    """What a configuration goes on from: the run's own folder, or nothing where it must never do so."""
+    return None if run.checkpoint.resume == starts.NEVER else CHECKPOINTS
 
 
 def settings_of(options: Any) -> Mapping[str, Any]:

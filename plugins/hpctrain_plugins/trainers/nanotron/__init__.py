@@ -11,19 +11,30 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import ConfigError, Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.job import Rule
-from hpctrain.model.layer import EnvVar, How, Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import Code, RunSpec, Stack
-from hpctrain.model.step import Ranks
-from hpctrain.model.train import Layout, Pattern, Train
-from hpctrain.model.words import Join, Var, Word
-from hpctrain_plugins.trainers import ranks
+from hpctrain.plugin import (
+    Cluster,
+    Code,
+    ConfigError,
+    EnvVar,
+    How,
+    Join,
+    Layer,
+    Layout,
+    Pattern,
+    Plan,
+    Problem,
+    Ranks,
+    Rule,
+    RunSpec,
+    Stack,
+    Train,
+    Var,
+    Word,
+    hookimpl,
+)
+from hpctrain_plugins.trainers import ranks, starts
 from hpctrain_plugins.trainers.command import filled as placed
-from hpctrain_plugins.trainers.external import deep, runs
+from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
 from hpctrain_plugins.trainers.external.places import (
     CHECKPOINTS,
@@ -32,7 +43,7 @@ from hpctrain_plugins.trainers.external.places import (
     relative_faults,
     shared_folder,
 )
-from hpctrain_plugins.trainers.external.resolved import filled, yaml_file
+from hpctrain_plugins.trainers.external.resolved import filled
 from hpctrain_plugins.trainers.nanotron import checks
 from hpctrain_plugins.trainers.nanotron.rules import RULES
 from hpctrain_plugins.trainers.nanotron.size import numbers
@@ -61,6 +72,13 @@ STACKS = {
 flash-attn, which its models import when they are built, is the machine's: of its image, or `compile`.
 """
 ENV = EnvVar(name="CUDA_DEVICE_MAX_CONNECTIONS", value="1", why="nanotron asserts it: order of its streams")
+LAYOUT = Layout(format=NAME, name=r"(?P<step>\d+)", complete="model_config.json")
+START = starting.StartKeys(
+    load=("checkpoints", "resume_checkpoint_path"),
+    save=("checkpoints", "checkpoints_path"),
+    first_only={("checkpoints", "load_optimizer"): True, ("checkpoints", "load_lr_scheduler"): True},
+)
+"""nanotron's own keys of where training starts, with what it does where they are missing."""
 PROGRESS = Pattern(
     regex=r"iteration: (?P<step>\d+) / \d+ \| consumed_tokens: (?P<tokens>\S+)"
     r".*? \| tokens_per_sec: (?P<tokens_per_s>\S+)"
@@ -87,7 +105,16 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     """`run_train.py` under torchrun on every node, with one resolved YAML."""
     config = config_of(run)
     values = over(config.data, _decided(run))
-    file = yaml_file(FILE, filled(values, lambda text: placed(text, run, cluster, assets)))
+    text = starting.text_of(run, config, START)
+    begin = starts.word(text, assets)
+    resolved = starting.configurations(
+        FILE,
+        filled(values, lambda text: placed(text, run, cluster, assets)),
+        keys=START,
+        layout=LAYOUT,
+        start=begin,
+        needs=(_last_written(text),),
+    )
     source, gpus = _source(assets), ranks.world(run, cluster)
     return Train(
         argv=(
@@ -96,14 +123,17 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         ),
         layer=Layer(
             env=(*runs.ENV, ENV, *source),
-            task=(*runs.must_exist(run, _last_written(run)), *runs.entered(assets)),
-            files=(file,),
+            job=resolved.job,
+            task=runs.entered(assets),
+            binds=resolved.binds,
+            files=resolved.files,
         ),
         ranks=Ranks.PER_NODE,
-        checkpoints=Layout(format=NAME, name=r"(?P<step>\d+)", complete="model_config.json"),
+        checkpoints=LAYOUT,
+        start=begin,
         progress=(PROGRESS,),
         numbers=numbers(config),
-        before=deep.steps(NAME, file, gpus, assets, source) if _options(run).deep else (),
+        before=deep.steps(NAME, resolved.files[-1], gpus, assets, source) if _options(run).deep else (),
     )
 
 
@@ -127,8 +157,10 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
         *hub_faults(config, _LOADED),
         *shared_folder(config, folder),
         *_paths(config, fatal=True),
+        *starting.idle_faults(run, config, START),
     ):
         yield config.problem(fault)
+    yield from starting.problems(run, config, START)
     yield from (problem for file in config.files for problem in file.problems)
     yield from runs.checkout_problems(run, CHECKOUT)
     yield from runs.counted_problems(run, NAME, "checkpoint_interval")
@@ -181,13 +213,14 @@ def _source(assets: Mapping[str, Word]) -> tuple[EnvVar, ...]:
 
 def _decided(run: RunSpec) -> dict[str, Any]:
     """What the plan decides: where checkpoints go, and what to go on from."""
-    resume = runs.resumes_from(run) or None
-    return {"checkpoints": {"checkpoints_path": CHECKPOINTS, "resume_checkpoint_path": resume}}
+    own = runs.own_folder(run)
+    return {"checkpoints": {"checkpoints_path": CHECKPOINTS, "resume_checkpoint_path": own}}
 
 
-def _last_written(run: RunSpec) -> str:
-    """The file that says a folder can be gone on from: of one checkpoint, or of several."""
-    return "model_config.json" if run.checkpoint.resume.rstrip("/")[-1:].isdigit() else "latest.txt"
+def _last_written(start: str) -> str:
+    """The file that says a folder can be started from: of one checkpoint, or of several."""
+    is_checkpoint = start.rpartition("/")[2].isdigit()
+    return LAYOUT.complete if is_checkpoint else "latest.txt"
 
 
 def _paths(config: Config, *, fatal: bool) -> Iterable[Any]:

@@ -58,8 +58,8 @@ def _newer(config: Config, revisions: frozenset[str]) -> Iterator[Fault]:
     for path in schema.kinds(config):
         table = config.table(*path[:-1]) if path[:-1] else config.data
         if path[-1] in schema.NEWER and path[-1] in table:
-            says = f"the revision 5f8a52b0 does not know {path[-1]} and refuses it"
-            yield Fault(code="trainer-key", says=says, path=path)
+            message = f"the revision 5f8a52b0 does not know {path[-1]} and refuses it"
+            yield Fault(code="trainer-key", message=message, path=path)
 
 
 def _world(config: Config, machine: Machine) -> Iterator[Fault]:
@@ -72,16 +72,16 @@ def _world(config: Config, machine: Machine) -> Iterator[Fault]:
         product *= size
     if product == machine.gpus:
         return
-    said = " x ".join(
+    terms = " x ".join(
         f"{name} {size}" for name, size in sizes.items() if size != 1 or name != "context_parallel_size"
     )
-    rest = product // sizes["dp"] if sizes["dp"] else 0
-    fits = rest and machine.gpus % rest == 0
+    ranks_per_copy = product // sizes["dp"] if sizes["dp"] else 0
+    fits = ranks_per_copy and machine.gpus % ranks_per_copy == 0
     yield Fault(
         code="trainer-world",
-        says=f"{said} needs {product} GPUs, the run has {machine.gpus}",
+        message=f"{terms} needs {product} GPUs, the run has {machine.gpus}",
         path=("parallelism", "dp"),
-        hint=f"dp: {machine.gpus // rest}" if fits else "",
+        hint=f"dp: {machine.gpus // ranks_per_copy}" if fits else "",
     )
 
 
@@ -92,7 +92,7 @@ def _local_rank(machine: Machine, revisions: frozenset[str]) -> Iterator[Fault]:
     tag = BEFORE_LOCAL_RANK[0]
     yield Fault(
         code="nanotron-local-rank",
-        says=f"nanotron stops at {machine.nodes} nodes with {machine.gpus} GPUs: Local rank mismatch",
+        message=f"nanotron stops at {machine.nodes} nodes with {machine.gpus} GPUs: Local rank mismatch",
         path=("parallelism",),
         hint=f'[code]\nrev = "{tag}"      or one node, or more than 8 GPUs',
         notes=("since 84eabd66 (2025-03-22) it takes all ranks for local ones where they are 8 or fewer",),
@@ -108,37 +108,37 @@ def _heads(config: Config) -> Iterator[Fault]:
         return
     at = (*path, "num_attention_heads")
     if heads % tp:
-        says = f"num_attention_heads {heads} cannot be shared by {tp} tensor ranks"
-        yield Fault(code="trainer-shape", says=says, path=at)
+        message = f"num_attention_heads {heads} cannot be shared by {tp} tensor ranks"
+        yield Fault(code="trainer-shape", message=message, path=at)
     if kv < tp:
-        says = f"num_key_value_heads {kv} is less than the {tp} tensor ranks"
-        yield Fault(code="trainer-shape", says=says, path=(*path, "num_key_value_heads"))
+        message = f"num_key_value_heads {kv} is less than the {tp} tensor ranks"
+        yield Fault(code="trainer-shape", message=message, path=(*path, "num_key_value_heads"))
     if kv > 0 and heads % kv:
-        says = f"num_attention_heads {heads} is no multiple of num_key_value_heads {kv}"
-        yield Fault(code="trainer-shape", says=says, path=at)
+        message = f"num_attention_heads {heads} is not a multiple of num_key_value_heads {kv}"
+        yield Fault(code="trainer-shape", message=message, path=at)
     hidden = config.number(*path, "hidden_size")
     if hidden % heads:
-        says = f"hidden_size {hidden} cannot be divided among {heads} heads"
-        yield Fault(code="trainer-shape", says=says, path=(*path, "hidden_size"))
+        message = f"hidden_size {hidden} cannot be divided among {heads} heads"
+        yield Fault(code="trainer-shape", message=message, path=(*path, "hidden_size"))
 
 
 def _layers(config: Config) -> Iterator[Fault]:
     path = ("model", "model_config")
     pp, layers = config.number("parallelism", "pp", default=1), config.number(*path, "num_hidden_layers")
     if layers and pp > layers:
-        says = f"{pp} pipeline stages for {layers} layers: some would have none"
-        yield Fault(code="trainer-shape", says=says, path=("parallelism", "pp"))
+        message = f"{pp} pipeline stages for {layers} layers: some would have none"
+        yield Fault(code="trainer-shape", message=message, path=("parallelism", "pp"))
     elif layers and pp > 1 and layers % pp:
-        says = f"{layers} layers in {pp} pipeline stages are not equal: the slowest sets the pace"
-        yield Fault(code="trainer-shape", says=says, path=("parallelism", "pp"), fatal=False)
+        message = f"{layers} layers in {pp} pipeline stages are not equal: the slowest sets the pace"
+        yield Fault(code="trainer-shape", message=message, path=("parallelism", "pp"), fatal=False)
     tp, length = tensor_parallel(config), config.number("tokens", "sequence_length")
     if config.text("parallelism", "tp_mode").lower() == "reduce_scatter" and length % tp:
-        says = f"sequence_length {length} cannot be shared by {tp} tensor ranks, as reduce_scatter does"
-        yield Fault(code="trainer-shape", says=says, path=("tokens", "sequence_length"))
+        message = f"sequence_length {length} cannot be shared by {tp} tensor ranks, as reduce_scatter does"
+        yield Fault(code="trainer-shape", message=message, path=("tokens", "sequence_length"))
     longest = config.number(*path, "max_position_embeddings")
     if length and longest and length != longest:
-        says = f"sequence_length {length} replaces max_position_embeddings {longest} without a word"
-        yield Fault(code="trainer-shape", says=says, path=("tokens", "sequence_length"), fatal=False)
+        message = f"sequence_length {length} replaces max_position_embeddings {longest} without a word"
+        yield Fault(code="trainer-shape", message=message, path=("tokens", "sequence_length"), fatal=False)
 
 
 def _stages(config: Config) -> Iterator[Fault]:
@@ -150,12 +150,12 @@ def _stages(config: Config) -> Iterator[Fault]:
     if 1 not in starts:
         where = ("data_stages", 0, "start_training_step") if stages else ("data_stages",)
         hint = "start_training_step: 1"
-        yield Fault(code="trainer-steps", says="no data stage starts at step 1", path=where, hint=hint)
+        yield Fault(code="trainer-steps", message="no data stage starts at step 1", path=where, hint=hint)
     for number in range(1, len(stages)):
         for key, values in (("name", names), ("start_training_step", starts)):
             if values[number] in values[:number]:
-                says = f"two data stages have the {key} {values[number]}"
-                yield Fault(code="trainer-steps", says=says, path=("data_stages", number, key))
+                message = f"two data stages have the {key} {values[number]}"
+                yield Fault(code="trainer-steps", message=message, path=("data_stages", number, key))
 
 
 def _steps(config: Config) -> Iterator[Fault]:
@@ -163,9 +163,11 @@ def _steps(config: Config) -> Iterator[Fault]:
     path = ("optimizer", "learning_rate_scheduler")
     warmup = config.number(*path, "lr_warmup_steps")
     if steps and warmup >= steps:
-        says = f"lr_warmup_steps {warmup} of {steps} train_steps: the rate never falls"
-        yield Fault(code="trainer-steps", says=says, path=(*path, "lr_warmup_steps"))
+        message = f"lr_warmup_steps {warmup} of {steps} train_steps: the rate never falls"
+        yield Fault(code="trainer-steps", message=message, path=(*path, "lr_warmup_steps"))
     interval = config.number("checkpoints", "checkpoint_interval")
     if steps and interval > steps:
-        says = f"checkpoint_interval {interval} is more than {steps} train_steps: only the end is saved"
-        yield Fault(code="trainer-steps", says=says, path=("checkpoints", "checkpoint_interval"), fatal=False)
+        message = f"checkpoint_interval {interval} is more than {steps} train_steps: only the end is saved"
+        yield Fault(
+            code="trainer-steps", message=message, path=("checkpoints", "checkpoint_interval"), fatal=False
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.job import Rule
+from hpctrain.plugin import Rule
 
 RULES = (
     Rule(

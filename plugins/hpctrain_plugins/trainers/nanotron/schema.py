@@ -182,7 +182,7 @@ def faults(config: Config) -> Iterator[Fault]:
         table = config.table(*path) if path else config.data
         for key, kind in keys.items():
             if kind.startswith("!") and key not in table:
-                yield Fault(code="trainer-missing", says=f"{key} is missing", path=(*path, key))
+                yield Fault(code="trainer-missing", message=f"{key} is missing", path=(*path, key))
         for key, value in table.items():
             at = (*path, key)
             if key not in keys:
@@ -194,11 +194,11 @@ def faults(config: Config) -> Iterator[Fault]:
 
 def _init_method(config: Config) -> Iterator[Fault]:
     path = ("model", "init_method")
-    found = config.table(*path)
-    if found and not {"std", "use_mup", "path"} & set(found):
+    table = config.table(*path)
+    if table and not {"std", "use_mup", "path"} & set(table):
         yield Fault(
             code="trainer-missing",
-            says="init_method says neither std, use_mup nor path",
+            message="init_method says neither std, use_mup nor path",
             path=path,
             hint="init_method: {std: 0.025}",
         )

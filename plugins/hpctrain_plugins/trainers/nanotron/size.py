@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.train import Numbers
+from hpctrain.plugin import Numbers
 from hpctrain_job.shape import Shape
 from hpctrain_plugins.trainers.external.config import Config
 from hpctrain_plugins.trainers.nanotron.checks import padded_vocabulary
@@ -49,7 +49,7 @@ def _memory(config: Config, parameters: int) -> float:
     """Weights, gradients and AdamW's moments on one GPU; ZeRO-1 shares what only the step needs."""
     tp, pp = config.number("parallelism", "tp", default=1), config.number("parallelism", "pp", default=1)
     dp = config.number("parallelism", "dp", default=1) if config.number("optimizer", "zero_stage") else 1
-    here = parameters / max(1, tp * pp)
+    local_parameters = parameters / max(1, tp * pp)
     gradient = 4 if config.get("optimizer", "accumulate_grad_in_fp32") else 2
     master_and_moments = 12
-    return round(here * (2 + gradient + master_and_moments / max(1, dp)) / _GB, 3)
+    return round(local_parameters * (2 + gradient + master_and_moments / max(1, dp)) / _GB, 3)

@@ -11,19 +11,31 @@ from typing import Any
 
 import attrs
 
-from hpctrain.errors import ConfigError, Problem
-from hpctrain.hooks.marker import hookimpl
-from hpctrain.model.cluster import Cluster
-from hpctrain.model.job import Rule
-from hpctrain.model.layer import EnvVar, File, How, Layer
-from hpctrain.model.plan import Plan
-from hpctrain.model.run import Code, RunSpec, Stack
-from hpctrain.model.step import Ranks
-from hpctrain.model.train import Layout, Pattern, Train
-from hpctrain.model.words import Join, Var, Word
-from hpctrain_plugins.trainers import ranks
+from hpctrain.plugin import (
+    Cluster,
+    Code,
+    ConfigError,
+    EnvVar,
+    File,
+    How,
+    Join,
+    Layer,
+    Layout,
+    Pattern,
+    Plan,
+    Problem,
+    Ranks,
+    Rule,
+    RunSpec,
+    Stack,
+    Train,
+    Var,
+    Word,
+    hookimpl,
+)
+from hpctrain_plugins.trainers import ranks, starts
 from hpctrain_plugins.trainers.command import filled as placed
-from hpctrain_plugins.trainers.external import deep, runs
+from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Fault, Machine
 from hpctrain_plugins.trainers.external.places import (
     CHECKPOINTS,
@@ -31,8 +43,8 @@ from hpctrain_plugins.trainers.external.places import (
     relative_faults,
     shared_folder,
 )
-from hpctrain_plugins.trainers.external.resolved import filled, yaml_file
-from hpctrain_plugins.trainers.neox import checks, data, files, start
+from hpctrain_plugins.trainers.external.resolved import filled
+from hpctrain_plugins.trainers.neox import begin, checks, data, files, start
 from hpctrain_plugins.trainers.neox.rules import RULES
 from hpctrain_plugins.trainers.neox.size import HFU_TO_MFU, numbers
 from hpctrain_plugins.trainers.yaml_file import Path, Yaml, read
@@ -57,7 +69,8 @@ STACKS = {
     )
 }
 """Seen with CHECKOUT and torch 2.13 on a CPU: what trains is imported, its data's helpers compile, and
-NeoXArgs judges files. NeoX imports pkg_resources, which setuptools lost with 80. flash-attn is the machine's.
+NeoXArgs judges files. NeoX imports `packaging` from pkg_resources, which was seen to
+work with setuptools 69.5, 75.8, 79.0, 80.9 and 81.0, and not with 70.3 and 82.0. flash-attn is the machine's.
 """
 LAUNCHER = frozenset(
     {
@@ -98,22 +111,33 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     config = files.config_of(documents(run), _settings(run))
     step = Join(Var("HPC_RUN"), "/steps/train/")
     values = {key: value for key, value in config.data.items() if key not in LAUNCHER} | _decided(run)
-    file = yaml_file(FILE, filled(values, lambda text: placed(text, run, cluster, assets)))
+    world = ranks.world(run, cluster)
+    beginning = begin.of_run(run, config)
+    layout = Layout(format=NAME, name=begin.NAME, complete=f"configs/{FILE}")
+    resolved = starting.configurations(
+        FILE,
+        filled(values, lambda text: placed(text, run, cluster, assets)),
+        keys=begin.keys(config),
+        layout=layout,
+        start=starts.word(beginning.folder, assets),
+        first=beginning.settings,
+        needs=beginning.needs,
+    )
     return Train(
         argv=("python", Join(step, start.FILE), Join(step, FILE)),
         layer=Layer(
             env=(*ranks.PER_GPU, *runs.ENV, ENV),
-            task=(*runs.must_exist(run, "latest"), *runs.entered(assets)),
-            files=(
-                file,
-                File(path=start.FILE, body=(start.SOURCE,)),
-            ),
+            job=resolved.job,
+            task=runs.entered(assets),
+            binds=resolved.binds,
+            files=(*resolved.files, File(path=start.FILE, body=(start.SOURCE,))),
         ),
         ranks=Ranks.PER_GPU,
-        checkpoints=Layout(format=NAME, name=r"global_step(?P<step>\d+)", complete=f"configs/{FILE}"),
+        checkpoints=layout,
+        start=starts.word(starting.text_of(run, config, begin.keys(config)), assets),
         progress=(progress(config),),
         numbers=numbers(config, runs.machine(run, cluster)),
-        before=deep.steps(NAME, file, ranks.world(run, cluster), assets) if _options(run).deep else (),
+        before=deep.steps(NAME, resolved.files[-1], world, assets) if _options(run).deep else (),
     )
 
 
@@ -135,17 +159,19 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     """What is wrong with the configuration on these nodes, before anything is written."""
     if plan.train is None:
         return
-    found = documents(run)
-    config = files.config_of(found, _settings(run))
+    config_files = documents(run)
+    config = files.config_of(config_files, _settings(run))
     upstream = run.code is None or UPSTREAM.lower() in run.code.git.lower()
     for fault in (
-        *_faults(found, config, runs.machine(run, cluster), upstream=upstream),
+        *_faults(config_files, config, runs.machine(run, cluster), upstream=upstream),
         *asset_faults(config, run),
         *shared_folder(config, ("save",)),
         *relative_faults(config, _paths(fatal=True), fatal=True),
+        *starting.idle_faults(run, config, begin.keys(config)),
     ):
         yield config.problem(fault)
-    yield from (problem for file in found for problem in file.problems)
+    yield from starting.problems(run, config, begin.keys(config))
+    yield from (problem for file in config_files for problem in file.problems)
     yield from runs.checkout_problems(run, CHECKOUT)
     yield from runs.counted_problems(run, NAME, "checkpoint_factor")
 
@@ -175,16 +201,18 @@ def documents(run: RunSpec) -> tuple[Yaml, ...]:
     return runs.files_of(run, options.config, NAME)
 
 
-def _bare(found: list[Yaml], machine: Machine) -> Iterable[Problem]:
-    config = files.config_of(found, {})
+def _bare(config_files: list[Yaml], machine: Machine) -> Iterable[Problem]:
+    config = files.config_of(config_files, {})
     relative = relative_faults(config, _paths(fatal=False), fatal=False)
-    for fault in (*_faults(tuple(found), config, machine, upstream=True), *relative):
+    for fault in (*_faults(tuple(config_files), config, machine, upstream=True), *relative):
         yield config.problem(fault)
-    yield from (problem for file in found for problem in file.problems)
+    yield from (problem for file in config_files for problem in file.problems)
 
 
-def _faults(found: tuple[Yaml, ...], config: Config, machine: Machine, *, upstream: bool) -> list[Fault]:
-    return [*files.faults(found), *checks.faults(config, machine, upstream=upstream)]
+def _faults(
+    config_files: tuple[Yaml, ...], config: Config, machine: Machine, *, upstream: bool
+) -> list[Fault]:
+    return [*files.faults(config_files), *checks.faults(config, machine, upstream=upstream)]
 
 
 def _options(run: RunSpec) -> Options:
@@ -197,9 +225,7 @@ def _settings(run: RunSpec) -> Mapping[str, Any]:
 
 def _decided(run: RunSpec) -> dict[str, Any]:
     """What the plan decides: where checkpoints go, what to go on from, and that ranks run already."""
-    resume = runs.resumes_from(run)
-    load = {"load": resume} if resume else {"load": None}
-    return {"save": CHECKPOINTS, **load, "deepspeed_slurm": False}
+    return {"save": CHECKPOINTS, "load": runs.own_folder(run), "deepspeed_slurm": False}
 
 
 def _paths(*, fatal: bool) -> dict[Path, str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpctrain.model.frozen import frozen
+from attrs import frozen
+
 from hpctrain_plugins.trainers.external.config import Config, Fault, Machine
 
 TRAIN, MICRO, STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
@@ -25,8 +26,8 @@ class Batch:
 
 def data_parallel(config: Config, machine: Machine) -> int:
     """How many model copies train; 0 where the GPUs cannot be shared out."""
-    each = _size(config, "pipe_parallel_size") * _size(config, "model_parallel_size")
-    return machine.gpus // each if machine.gpus % each == 0 else 0
+    gpus_per_copy = _size(config, "pipe_parallel_size") * _size(config, "model_parallel_size")
+    return machine.gpus // gpus_per_copy if machine.gpus % gpus_per_copy == 0 else 0
 
 
 def batch(config: Config, dp: int) -> Batch | None:
@@ -48,23 +49,23 @@ def faults(config: Config, machine: Machine) -> Iterator[Fault]:
     if not dp:
         yield Fault(
             code="trainer-world",
-            says=f"{machine.gpus} GPUs do not fit pipe_parallel_size {pp} x model_parallel_size {mp}",
+            message=f"{machine.gpus} GPUs do not fit pipe_parallel_size {pp} x model_parallel_size {mp}",
             path=("model_parallel_size",) if mp > 1 else ("pipe_parallel_size",),
         )
         return
-    found = batch(config, dp)
-    if found is None:
+    sizes = batch(config, dp)
+    if sizes is None:
         hint = f"{MICRO}: 4"
-        yield Fault(code="trainer-batch", says=f"neither {TRAIN} nor {MICRO} is said", hint=hint)
-    elif found.train != found.micro * found.steps * dp or min(found.train, found.micro, found.steps) < 1:
-        yield _unequal(config, found, dp)
+        yield Fault(code="trainer-batch", message=f"neither {TRAIN} nor {MICRO} is set", hint=hint)
+    elif sizes.train != sizes.micro * sizes.steps * dp or min(sizes.train, sizes.micro, sizes.steps) < 1:
+        yield _unequal(config, sizes, dp)
 
 
-def _unequal(config: Config, found: Batch, dp: int) -> Fault:
-    said = f"{TRAIN} {found.train} is not {found.micro} rows x {found.steps} passes x {dp} model copies"
-    product = max(1, found.micro) * max(1, found.steps) * dp
+def _unequal(config: Config, sizes: Batch, dp: int) -> Fault:
+    message = f"{TRAIN} {sizes.train} is not {sizes.micro} rows x {sizes.steps} passes x {dp} model copies"
+    product = max(1, sizes.micro) * max(1, sizes.steps) * dp
     key = TRAIN if config.get(TRAIN) is not None else STEPS
-    return Fault(code="trainer-batch", says=said, path=(key,), hint=f"{TRAIN}: {product}")
+    return Fault(code="trainer-batch", message=message, path=(key,), hint=f"{TRAIN}: {product}")
 
 
 def _size(config: Config, key: str) -> int:

@@ -35,25 +35,25 @@ def faults(config: Config, machine: Machine, *, upstream: bool = True) -> Iterat
 
 def rate(config: Config) -> float:
     """The peak learning rate, as NeoX takes it."""
-    said = config.get("optimizer", "params", "lr", default=_DEFAULT_LR)
-    return float(said) if isinstance(said, (int, float)) else _DEFAULT_LR
+    value = config.get("optimizer", "params", "lr", default=_DEFAULT_LR)
+    return float(value) if isinstance(value, (int, float)) else _DEFAULT_LR
 
 
 def attention(config: Config) -> list[str]:
     """The kind of every layer: `[[["flash"], 32]]` as 32 words."""
-    said = config.get("attention_config")
+    entries = config.get("attention_config")
     layers = config.number("num_layers")
-    if not isinstance(said, list):
+    if not isinstance(entries, list):
         return ["global"] * layers
-    found: list[str] = []
-    for item in said:
+    layer_kinds: list[str] = []
+    for item in entries:
         if isinstance(item, str):
-            found.append(item)
+            layer_kinds.append(item)
         elif isinstance(item, list) and len(item) == 2 and isinstance(item[0], list):
             kinds = [str(kind) for kind in item[0]]
             times = item[1] if isinstance(item[1], int) else layers // max(1, len(kinds))
-            found += kinds * (times if item[1] == "all" or isinstance(item[1], int) else 0)
-    return found
+            layer_kinds += kinds * (times if item[1] == "all" or isinstance(item[1], int) else 0)
+    return layer_kinds
 
 
 def _kinds(config: Config) -> dict[Path, str]:
@@ -74,17 +74,17 @@ def _types(config: Config, upstream: bool) -> Iterator[Fault]:
     for name in ("optimizer", "scheduler"):
         for key in ("type", "params"):
             if config.get(name) is not None and key not in config.table(name):
-                yield Fault(code="trainer-missing", says=f"{name} has no {key}", path=(name,))
+                yield Fault(code="trainer-missing", message=f"{name} has no {key}", path=(name,))
     for name in ("fp16", "amp", "flops_profiler"):
         if config.get(name) is not None and "enabled" not in config.table(name):
-            yield Fault(code="trainer-missing", says=f"{name} has no enabled", path=(name,))
+            yield Fault(code="trainer-missing", message=f"{name} has no enabled", path=(name,))
 
 
 def _misfit(key: str, value: Any) -> Fault:
     """NeoX trains in fp32 without a word where `precision` is a word that it does not know."""
     fault = misfit((key,), value, KINDS[key])
-    meant = _PRECISIONS.get(value) if key == "precision" and isinstance(value, str) else None
-    return attrs.evolve(fault, hint=f"precision: {meant}") if meant else fault
+    precision = _PRECISIONS.get(value) if key == "precision" and isinstance(value, str) else None
+    return attrs.evolve(fault, hint=f"precision: {precision}") if precision else fault
 
 
 def _lower(value: Any) -> Any:
@@ -95,97 +95,108 @@ def _lower(value: Any) -> Any:
 def _required(config: Config) -> Iterator[Fault]:
     for key in _REQUIRED:
         if config.get(key) is None:
-            yield Fault(code="trainer-missing", says=f"{key} is missing", path=(key,))
+            yield Fault(code="trainer-missing", message=f"{key} is missing", path=(key,))
 
 
 def _shape(config: Config) -> Iterator[Fault]:
     hidden, heads = config.number("hidden_size"), config.number("num_attention_heads")
     kinds = set(attention(config))
     if heads and hidden % heads and "mamba" not in kinds:
-        says = f"hidden_size {hidden} cannot be divided among {heads} heads"
-        yield Fault(code="trainer-shape", says=says, path=("hidden_size",))
+        message = f"hidden_size {hidden} cannot be divided among {heads} heads"
+        yield Fault(code="trainer-shape", message=message, path=("hidden_size",))
     length, longest = config.number("seq_length"), config.number("max_position_embeddings")
     if longest and length > longest:
-        says = f"seq_length {length} is longer than max_position_embeddings {longest}"
-        yield Fault(code="trainer-shape", says=says, path=("seq_length",))
+        message = f"seq_length {length} is longer than max_position_embeddings {longest}"
+        yield Fault(code="trainer-shape", message=message, path=("seq_length",))
     mp, layers = config.number("model_parallel_size", default=1), config.number("num_layers")
     if heads and mp > 1 and heads % mp:
-        says = f"num_attention_heads {heads} cannot be shared by model_parallel_size {mp}"
-        yield Fault(code="trainer-shape", says=says, path=("num_attention_heads",))
+        message = f"num_attention_heads {heads} cannot be shared by model_parallel_size {mp}"
+        yield Fault(code="trainer-shape", message=message, path=("num_attention_heads",))
     if config.get("sequence_parallel") and mp > 1 and length % mp:
-        says = f"seq_length {length} cannot be shared by model_parallel_size {mp}, as sequence_parallel does"
-        yield Fault(code="trainer-shape", says=says, path=("seq_length",))
+        message = (
+            f"seq_length {length} cannot be shared by model_parallel_size {mp}, as sequence_parallel does"
+        )
+        yield Fault(code="trainer-shape", message=message, path=("seq_length",))
     pp = config.number("pipe_parallel_size")
     if layers and pp > layers:
-        says = f"{pp} pipeline stages for {layers} layers: some would have none"
-        yield Fault(code="trainer-shape", says=says, path=("pipe_parallel_size",))
+        message = f"{pp} pipeline stages for {layers} layers: some would have none"
+        yield Fault(code="trainer-shape", message=message, path=("pipe_parallel_size",))
     elif layers and pp > 1 and layers % pp:
-        says = f"{layers} layers in {pp} pipeline stages are not equal: the slowest sets the pace"
-        yield Fault(code="trainer-shape", says=says, path=("pipe_parallel_size",), fatal=False)
+        message = f"{layers} layers in {pp} pipeline stages are not equal: the slowest sets the pace"
+        yield Fault(code="trainer-shape", message=message, path=("pipe_parallel_size",), fatal=False)
 
 
 def _attention(config: Config) -> Iterator[Fault]:
     kinds, layers = attention(config), config.number("num_layers")
     if config.get("attention_config") is not None and len(kinds) != layers:
-        says = f"attention_config is for {len(kinds)} layers, num_layers is {layers}"
-        yield Fault(code="trainer-shape", says=says, path=("attention_config",))
+        message = f"attention_config is for {len(kinds)} layers, num_layers is {layers}"
+        yield Fault(code="trainer-shape", message=message, path=("attention_config",))
     heads, kv = config.number("num_attention_heads"), config.number("num_kv_heads")
     mp = config.number("model_parallel_size", default=1)
     if kv and heads % kv:
-        says = f"num_attention_heads {heads} is no multiple of num_kv_heads {kv}"
-        yield Fault(code="trainer-shape", says=says, path=("num_kv_heads",))
+        message = f"num_attention_heads {heads} is not a multiple of num_kv_heads {kv}"
+        yield Fault(code="trainer-shape", message=message, path=("num_kv_heads",))
     elif kv and kv < heads and kv % max(1, mp):
-        says = f"num_kv_heads {kv} cannot be shared by model_parallel_size {mp}"
-        yield Fault(code="trainer-shape", says=says, path=("num_kv_heads",))
+        message = f"num_kv_heads {kv} cannot be shared by model_parallel_size {mp}"
+        yield Fault(code="trainer-shape", message=message, path=("num_kv_heads",))
     for kind in _WITHOUT_HEADS:
         if kind in kinds and config.number("zero_optimization", "stage") == 3:
-            says = f"{kind} layers do not train with ZeRO stage 3"
-            yield Fault(code="trainer-shape", says=says, path=("zero_optimization", "stage"))
+            message = f"{kind} layers do not train with ZeRO stage 3"
+            yield Fault(code="trainer-shape", message=message, path=("zero_optimization", "stage"))
     if "rwkv" in kinds and mp != 1:
-        says = f"rwkv layers need model_parallel_size 1, not {mp}"
-        yield Fault(code="trainer-shape", says=says, path=("model_parallel_size",))
+        message = f"rwkv layers need model_parallel_size 1, not {mp}"
+        yield Fault(code="trainer-shape", message=message, path=("model_parallel_size",))
     if config.number("moe_num_experts") > 1 and config.number("zero_optimization", "stage") >= 2:
-        says = "a mixture of experts needs ZeRO stage 0 or 1"
-        yield Fault(code="trainer-shape", says=says, path=("zero_optimization", "stage"))
+        message = "a mixture of experts needs ZeRO stage 0 or 1"
+        yield Fault(code="trainer-shape", message=message, path=("zero_optimization", "stage"))
 
 
 def _precision(config: Config) -> Iterator[Fault]:
-    said = config.text("precision").lower()
+    precision = config.text("precision").lower()
     half = {"fp16": "fp16", "bf16": "bfloat16"}
-    for key, wanted in half.items():
-        if config.get(key, "enabled") is True and said and said != wanted:
-            says = f"precision {said} contradicts {key}.enabled"
-            yield Fault(code="trainer-conflict", says=says, path=("precision",), hint=f"precision: {wanted}")
-        said = said or (wanted if config.get(key, "enabled") is True else "")
+    for key, expected in half.items():
+        if config.get(key, "enabled") is True and precision and precision != expected:
+            message = f"precision {precision} contradicts {key}.enabled"
+            yield Fault(
+                code="trainer-conflict", message=message, path=("precision",), hint=f"precision: {expected}"
+            )
+        precision = precision or (expected if config.get(key, "enabled") is True else "")
     zero: Any = config.get("zero_optimization")
-    if (zero is None and said == "bfloat16") or (isinstance(zero, dict) and "stage" not in zero):
-        says = "zero_optimization has no stage, and NeoX stops at it with a TypeError or KeyError"
+    if (zero is None and precision == "bfloat16") or (isinstance(zero, dict) and "stage" not in zero):
+        message = "zero_optimization has no stage, and NeoX stops at it with a TypeError or KeyError"
         path = ("zero_optimization",) if zero is not None else ("precision",)
-        yield Fault(code="trainer-missing", says=says, path=path, hint="zero_optimization: {stage: 1}")
+        yield Fault(code="trainer-missing", message=message, path=path, hint="zero_optimization: {stage: 1}")
     pipes, stage = config.number("pipe_parallel_size"), config.number("zero_optimization", "stage")
-    if said == "bfloat16" and stage and pipes > 1 and config.text("data_types", "grad_accum_dtype") != "fp32":
-        says = "ZeRO with bfloat16 and pipeline stages adds gradients up in bfloat16"
+    if (
+        precision == "bfloat16"
+        and stage
+        and pipes > 1
+        and config.text("data_types", "grad_accum_dtype") != "fp32"
+    ):
+        message = "ZeRO with bfloat16 and pipeline stages adds gradients up in bfloat16"
         hint = "data_types: {grad_accum_dtype: fp32}"
-        yield Fault(code="trainer-shape", says=says, path=("pipe_parallel_size",), hint=hint, fatal=False)
+        yield Fault(
+            code="trainer-shape", message=message, path=("pipe_parallel_size",), hint=hint, fatal=False
+        )
 
 
 def _rates(config: Config) -> Iterator[Fault]:
     least = config.get("min_lr", default=0.0)
     if isinstance(least, (int, float)) and least > rate(config):
-        says = f"min_lr {least} is more than the rate {rate(config)}"
-        yield Fault(code="trainer-steps", says=says, path=("min_lr",))
+        message = f"min_lr {least} is more than the rate {rate(config)}"
+        yield Fault(code="trainer-steps", message=message, path=("min_lr",))
     iters, decay = config.number("train_iters"), config.number("lr_decay_iters")
     if iters and decay and decay < iters:
-        says = f"the rate is at its end after {decay} of {iters} steps"
-        yield Fault(code="trainer-steps", says=says, path=("lr_decay_iters",), fatal=False)
+        message = f"the rate is at its end after {decay} of {iters} steps"
+        yield Fault(code="trainer-steps", message=message, path=("lr_decay_iters",), fatal=False)
     share = config.get("warmup", default=0.0)
     if isinstance(share, (int, float)) and share >= 1:
-        says = f"warmup is a share of all steps, and {share} leaves none"
-        yield Fault(code="trainer-steps", says=says, path=("warmup",), hint="warmup: 0.01")
+        message = f"warmup is a share of all steps, and {share} leaves none"
+        yield Fault(code="trainer-steps", message=message, path=("warmup",), hint="warmup: 0.01")
 
 
 def _saving(config: Config) -> Iterator[Fault]:
     often, extra = config.get("checkpoint_factor"), config.get("extra_save_iters")
     if config.get("save") is not None and often is None and extra is None:
-        says = "save needs checkpoint_factor or extra_save_iters"
-        yield Fault(code="trainer-missing", says=says, path=("save",), hint="checkpoint_factor: 1000")
+        message = "save needs checkpoint_factor or extra_save_iters"
+        yield Fault(code="trainer-missing", message=message, path=("save",), hint="checkpoint_factor: 1000")

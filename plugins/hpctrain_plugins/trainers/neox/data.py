@@ -15,14 +15,14 @@ _NEEDED = {
     "rm": _PAIRS,
     "kto": ("{}_data_paths", "{}_label_data_paths", "{}_reward_data_paths"),
 }
-_WANTED = {"dpo": _PAIR_LABELS, "rm": _PAIR_LABELS}
+_RECOMMENDED = {"dpo": _PAIR_LABELS, "rm": _PAIR_LABELS}
 
 
 def kind(config: Config) -> str:
     """pretrain, sft, dpo, rm, kto or reinforce."""
-    said = config.text("train_impl").lower()
-    if said in _IMPL:
-        return said
+    impl = config.text("train_impl").lower()
+    if impl in _IMPL:
+        return impl
     return "sft" if config.get("train_label_data_paths") else "pretrain"
 
 
@@ -41,61 +41,63 @@ def path_keys() -> tuple[str, ...]:
 
 def faults(config: Config) -> Iterator[Fault]:
     """Data keys that are missing, do not belong together or are of unequal length."""
-    what = kind(config)
-    yield from _implementation(config, what)
+    training_kind = kind(config)
+    yield from _implementation(config, training_kind)
     yield from _splits(config)
-    for key in _NEEDED.get(what, ()):
-        yield from _missing(config, what, key, fatal=True)
-    for key in _WANTED.get(what, ()):
-        yield from _missing(config, what, key, fatal=False)
-    if what == "sft":
+    for key in _NEEDED.get(training_kind, ()):
+        yield from _missing(config, training_kind, key, fatal=True)
+    for key in _RECOMMENDED.get(training_kind, ()):
+        yield from _missing(config, training_kind, key, fatal=False)
+    if training_kind == "sft":
         yield from _labels(config)
-    if what == "pretrain" and not any(config.get(key) for key in path_keys()):
-        says = "no data is named: neither data_path nor train_data_paths"
-        yield Fault(code="trainer-data", says=says, hint='data_path: "{assets.dataset}/text"', fatal=False)
+    if training_kind == "pretrain" and not any(config.get(key) for key in path_keys()):
+        message = "no data is named: neither data_path nor train_data_paths"
+        yield Fault(
+            code="trainer-data", message=message, hint='data_path: "{assets.dataset}/text"', fatal=False
+        )
     yield from _lengths(config)
 
 
-def _implementation(config: Config, what: str) -> Iterator[Fault]:
-    wanted = _IMPL.get(what, "gpt2")
-    said = config.text("dataset_impl").lower() or "gpt2"
-    if said != wanted:
+def _implementation(config: Config, training_kind: str) -> Iterator[Fault]:
+    expected = _IMPL.get(training_kind, "gpt2")
+    dataset_impl = config.text("dataset_impl").lower() or "gpt2"
+    if dataset_impl != expected:
         path = ("dataset_impl",) if config.get("dataset_impl") else ("train_impl",)
-        says = f"{what} reads dataset_impl {wanted}, not {said}"
-        yield Fault(code="trainer-data", says=says, path=path, hint=f"dataset_impl: {wanted}")
-    if what in ("dpo", "rm", "kto") and config.text("pack_impl").lower() not in ("unpacked",):
-        says = f"{what} compares whole answers; packed rows mix them"
+        message = f"{training_kind} reads dataset_impl {expected}, not {dataset_impl}"
+        yield Fault(code="trainer-data", message=message, path=path, hint=f"dataset_impl: {expected}")
+    if training_kind in ("dpo", "rm", "kto") and config.text("pack_impl").lower() not in ("unpacked",):
+        message = f"{training_kind} compares whole answers; packed rows mix them"
         path = ("pack_impl",) if config.get("pack_impl") else ("train_impl",)
-        yield Fault(code="trainer-data", says=says, path=path, hint="pack_impl: unpacked", fatal=False)
+        yield Fault(code="trainer-data", message=message, path=path, hint="pack_impl: unpacked", fatal=False)
 
 
 def _splits(config: Config) -> Iterator[Fault]:
-    there = [split for split in SPLITS if config.get(f"{split}_data_paths") is not None]
-    if there and len(there) < len(SPLITS):
-        absent = ", ".join(f"{split}_data_paths" for split in SPLITS if split not in there)
-        says = f"{there[0]}_data_paths stands without {absent}"
-        yield Fault(code="trainer-data", says=says, path=(f"{there[0]}_data_paths",))
-    if there and config.get("data_path") is not None:
-        says = "data_path and train_data_paths exclude each other"
-        yield Fault(code="trainer-data", says=says, path=("data_path",))
+    splits = [split for split in SPLITS if config.get(f"{split}_data_paths") is not None]
+    if splits and len(splits) < len(SPLITS):
+        absent = ", ".join(f"{split}_data_paths" for split in SPLITS if split not in splits)
+        message = f"{splits[0]}_data_paths stands without {absent}"
+        yield Fault(code="trainer-data", message=message, path=(f"{splits[0]}_data_paths",))
+    if splits and config.get("data_path") is not None:
+        message = "data_path and train_data_paths exclude each other"
+        yield Fault(code="trainer-data", message=message, path=("data_path",))
     if config.get("train_label_data_paths") and not config.get("train_data_paths"):
-        says = "train_label_data_paths needs train_data_paths"
-        yield Fault(code="trainer-data", says=says, path=("train_label_data_paths",))
+        message = "train_label_data_paths needs train_data_paths"
+        yield Fault(code="trainer-data", message=message, path=("train_label_data_paths",))
 
 
-def _missing(config: Config, what: str, key: str, *, fatal: bool) -> Iterator[Fault]:
+def _missing(config: Config, training_kind: str, key: str, *, fatal: bool) -> Iterator[Fault]:
     name = key.format("train")
     if not config.get(name):
-        says = f"{what} needs {name}" if fatal else f"without {name} the prompt is trained too"
+        message = f"{training_kind} needs {name}" if fatal else f"without {name} the prompt is trained too"
         hint = f'{name}: ["{{assets.dataset}}/{name.removesuffix("_data_paths")}"]'
-        yield Fault(code="trainer-data", says=says, path=("train_impl",), hint=hint, fatal=fatal)
+        yield Fault(code="trainer-data", message=message, path=("train_impl",), hint=hint, fatal=fatal)
 
 
 def _labels(config: Config) -> Iterator[Fault]:
     for split in SPLITS[1:]:
         if config.get(f"{split}_data_paths") and not config.get(f"{split}_label_data_paths"):
-            says = f"{split}_data_paths has no {split}_label_data_paths: its prompts count in the loss"
-            yield Fault(code="trainer-data", says=says, path=(f"{split}_data_paths",), fatal=False)
+            message = f"{split}_data_paths has no {split}_label_data_paths: its prompts count in the loss"
+            yield Fault(code="trainer-data", message=message, path=(f"{split}_data_paths",), fatal=False)
 
 
 def _lengths(config: Config) -> Iterator[Fault]:
@@ -106,5 +108,5 @@ def _lengths(config: Config) -> Iterator[Fault]:
         counts = {name: len(config.get(name)) for name in names}
         for name, count in counts.items():
             if count != counts[names[0]]:
-                says = f"{name} has {count} entries, {names[0]} has {counts[names[0]]}"
-                yield Fault(code="trainer-data", says=says, path=(name,))
+                message = f"{name} has {count} entries, {names[0]} has {counts[names[0]]}"
+                yield Fault(code="trainer-data", message=message, path=(name,))

@@ -35,30 +35,30 @@ def underscored(file: Yaml) -> Yaml:
 
 def faults(files: tuple[Yaml, ...]) -> Iterator[Fault]:
     """Keys that two files say, and names that NeoX cannot keep apart or does not find."""
-    said: dict[str, tuple[Yaml, str]] = {}
+    first_uses: dict[str, tuple[Yaml, str]] = {}
     names: dict[str, Yaml] = {}
     for file in files:
         for key in map(str, file.data):
-            if _name(key) in said:
-                yield _twice(key, *said[_name(key)], file)
-            said[_name(key)] = (file, key)
+            if _name(key) in first_uses:
+                yield _twice(key, *first_uses[_name(key)], file)
+            first_uses[_name(key)] = (file, key)
         base = file.file.rpartition("/")[2]
         if base in names:
-            says = f"two files are called {base}; NeoX keeps a copy of each in every checkpoint"
-            yield Fault(code="trainer-conflict", says=says)
+            message = f"two files are called {base}; NeoX keeps a copy of each in every checkpoint"
+            yield Fault(code="trainer-conflict", message=message)
         names[base] = file
         if not base.endswith((".yml", ".json")):
-            says = f"NeoX would look for {base}.yml: it knows only .yml and .json"
-            yield Fault(code="trainer-path", says=says, hint=f"{base.partition('.')[0]}.yml")
+            message = f"NeoX would look for {base}.yml: it knows only .yml and .json"
+            yield Fault(code="trainer-path", message=message, hint=f"{base.partition('.')[0]}.yml")
 
 
 def _twice(key: str, first: Yaml, spelled: str, second: Yaml) -> Fault:
     span = first.keys[(spelled,)]
-    other = f" as {spelled}" if spelled != key else ""
+    spelling = f" as {spelled}" if spelled != key else ""
     silent = "NeoX does not see it and takes the second" if spelled != key else "NeoX refuses it"
     return Fault(
         code="trainer-conflict",
-        says=f"{key} already stands{other} in {span.file}:{span.line}",
+        message=f"{key} already appears{spelling} in {span.file}:{span.line}",
         path=(_name(key),),
         notes=(f"first {first.data[spelled]}, now {second.data[key]}; {silent}",),
     )

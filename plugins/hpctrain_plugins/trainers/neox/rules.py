@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.model.job import Rule
+from hpctrain.plugin import Rule
 
 RULES = (
     Rule(
@@ -34,9 +34,9 @@ RULES = (
     ),
     Rule(
         name="neox-pkg-resources",
-        pattern=r"No module named 'pkg_resources'",
-        cause="NeoX needs pkg_resources, which setuptools 80 and later no longer have",
-        fix='packages = ["setuptools<80"]',
+        pattern=r"No module named 'pkg_resources'|cannot import name 'packaging' from 'pkg_resources'",
+        cause="NeoX takes packaging from pkg_resources: setuptools 82 has none, setuptools 70 not that name",
+        fix='packages = ["setuptools>=75.8,<82"]',
         sure="certain",
     ),
     Rule(

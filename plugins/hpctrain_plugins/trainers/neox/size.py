@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpctrain.model.train import Numbers
+from hpctrain.plugin import Numbers
 from hpctrain_plugins.trainers.external.config import Config, Machine
 from hpctrain_plugins.trainers.neox.batch import batch, data_parallel
 from hpctrain_plugins.trainers.neox.checks import attention
@@ -19,7 +19,7 @@ HFU_TO_MFU = 3 / 4
 def numbers(config: Config, machine: Machine) -> Numbers:
     """What is known before the job; what is not stays None and is named."""
     dp = data_parallel(config, machine)
-    found = batch(config, dp) if dp else None
+    sizes = batch(config, dp) if dp else None
     length = config.number("seq_length")
     vocabulary = padded_vocabulary(config)
     left_out = ["biases and norms", "memory: activations and what the runtime itself takes"]
@@ -28,7 +28,7 @@ def numbers(config: Config, machine: Machine) -> Numbers:
     if config.get("checkpoint_activations"):
         left_out.append("recomputed activations: NeoX prints HFU, which is 4/3 of MFU")
     common: dict[str, Any] = {
-        "tokens_per_step": found.train * length if found and length else None,
+        "tokens_per_step": sizes.train * length if sizes and length else None,
         "hardware": 1 / HFU_TO_MFU if config.get("checkpoint_activations") else 1.0,
         "vocabulary": _GPT2 if _is_gpt2(config) else None,
         "vocabulary_padded": vocabulary or None,
@@ -54,9 +54,9 @@ def numbers(config: Config, machine: Machine) -> Numbers:
 
 def padded_vocabulary(config: Config) -> int:
     """The vocabulary as it is trained; 0 where only the tokenizer knows it."""
-    said = config.number("padded_vocab_size")
-    if said or not _is_gpt2(config):
-        return said
+    padded = config.number("padded_vocab_size")
+    if padded or not _is_gpt2(config):
+        return padded
     multiple = config.number("make_vocab_size_divisible_by", default=128)
     multiple *= max(1, config.number("model_parallel_size", default=1))
     return -(-_GPT2 // multiple) * multiple if multiple > 0 else 0
@@ -83,8 +83,8 @@ def _memory(config: Config, parameters: int, dp: int) -> float:
     parts = max(1, config.number("pipe_parallel_size")) * max(
         1, config.number("model_parallel_size", default=1)
     )
-    here, stage = parameters / parts, config.number("zero_optimization", "stage")
+    local_parameters, stage = parameters / parts, config.number("zero_optimization", "stage")
     weights = 2 / dp if stage == 3 else 2
     gradients = 4 / dp if stage >= 2 else 4
     moments = 12 / dp if stage >= 1 else 12
-    return round(here * (weights + gradients + moments) / _GB, 3)
+    return round(local_parameters * (weights + gradients + moments) / _GB, 3)

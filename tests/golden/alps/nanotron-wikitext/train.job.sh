@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of nanotron-wikitext on alps, plan c9c414ed; starts in the run directory
+# step train of nanotron-wikitext on alps, plan 9cb236ee; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -18,20 +18,13 @@ export HPC_STEP=train
 export PATH  # bash has a default, but does not export it by itself
 command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
 export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
-if [[ -n "${1:-}" ]]; then
-  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
-  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
-  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
-    echo "job $(<"steps/train/claim.$1") does this already"
-    exit 0
-  fi
-fi
 export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
 . code/publish.sh
 . code/job.sh
+hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/nanotron-wikitext/"${HPC_RUN##*/}"
@@ -144,7 +137,7 @@ lighteval: null
 profiler: null
 '
 } >steps/train/nanotron.yaml
-hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
+hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/assets
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/checkpoints
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/env

@@ -20,7 +20,7 @@ export TOKENIZERS_PARALLELISM=false  # trainers:nanotron: its threads do not sur
 [[ -v TRITON_CACHE_DIR ]] || export TRITON_CACHE_DIR="${HPC_RUN}"/cache/triton  # trainers:nanotron: kernels compile at the first step; home folders are small and shared by all runs
 export CUDA_DEVICE_MAX_CONNECTIONS=1  # trainers:nanotron: nanotron asserts it: order of its streams
 export PYTHONPATH=/iopsstor/scratch/cscs/somebody/hpctrain/assets/git-a8a443f7b6d5/src"${PYTHONPATH:+:$PYTHONPATH}"  # trainers:nanotron: nanotron itself, at the revision that the run names
-export WANDB_MODE=offline  # run file: the run file says so
+export WANDB_MODE=offline  # run file: the run file sets it
 export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
 cd /iopsstor/scratch/cscs/somebody/hpctrain/assets/git-a8a443f7b6d5
 exec python -m torch.distributed.run --nnodes "${HPC_NODES}" --node-rank "${HPC_NODE_RANK}" --nproc-per-node 4 --master-addr "${HPC_HEAD}" --master-port "${HPC_PORT}" run_train.py --config-file "${HPC_RUN}"/steps/train/nanotron.yaml

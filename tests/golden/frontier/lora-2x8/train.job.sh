@@ -11,7 +11,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=batch
 #SBATCH --network=disable_rdzv_get
-# step train of guanaco-lora on frontier, plan 431fbe4f; starts in the run directory
+# step train of guanaco-lora on frontier, plan 1936a296; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -19,20 +19,13 @@ export HPC_STEP=train
 export PATH  # bash has a default, but does not export it by itself
 command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
 export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
-if [[ -n "${1:-}" ]]; then
-  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
-  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
-  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
-    echo "job $(<"steps/train/claim.$1") does this already"
-    exit 0
-  fi
-fi
 export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=8
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
 . code/publish.sh
 . code/job.sh
+hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/lustre/orion/abc123/scratch/somebody/hpctrain/checkpoints/guanaco-lora/"${HPC_RUN##*/}"
@@ -46,7 +39,9 @@ hpc_module load rocm/7.1.1
 hpc_module load craype-accel-amd-gfx90a
 hpc_module unload miniforge3/23.11.0-0
 hpc_module load rccl-net-plugin
-hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
+hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network (?:OFI|AWS Libfabric) not found|Using internal network plugin'
+. steps/train/cray.sh
 ln -sfn train.log logs/guanaco-lora-"${HPC_JOB}".o
+hpc_trust /lustre/orion/abc123/proj-shared/hpctrain/env/conda-b47cf95f59af
 hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=7 --kill-on-bad-exit=1 bash steps/train/node.sh
 hpc_start srun --export=ALL --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 --kill-on-bad-exit=1 --wait=600 --gpus-per-task=1 --gpu-bind=closest bash steps/train/rank.sh

@@ -8,9 +8,9 @@
 #SBATCH --output=logs/train.log
 #SBATCH --open-mode=append
 #SBATCH --requeue
-#SBATCH --export=HOME,LANG,LOGNAME,USER
+#SBATCH --export=HOME,LANG,LOGNAME,USER,PROJECTDIR,SCRATCHDIR
 #SBATCH --network=disable_rdzv_get
-# step train of regression on isambard, plan edd1441c; starts in the run directory
+# step train of regression on isambard, plan deee84d6; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -18,20 +18,13 @@ export HPC_STEP=train
 export PATH  # bash has a default, but does not export it by itself
 command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
 export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
-if [[ -n "${1:-}" ]]; then
-  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
-  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
-  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
-    echo "job $(<"steps/train/claim.$1") does this already"
-    exit 0
-  fi
-fi
 export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
 . code/publish.sh
 . code/job.sh
+hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_RUN##*/}"
@@ -40,6 +33,8 @@ hpc_module reset
 hpc_module load PrgEnv-cray
 hpc_module load cuda/12.6
 hpc_module load brics/aws-ofi-nccl/1.8.1
-hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
+hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 ln -sfn train.log logs/regression-"${HPC_JOB}".out
+hpc_trust /projectdir/hpctrain/env/uv-3a79c52849fd
+hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=72 --kill-on-bad-exit=1 bash steps/train/node.sh
 hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh

@@ -7,7 +7,7 @@ cd "$HPC_RUN"
 export HF_HUB_OFFLINE=1  # core: steps inside the environment work from what was fetched before
 export HF_DATASETS_OFFLINE=1  # core: steps inside the environment work from what was fetched before
 export TRANSFORMERS_OFFLINE=1  # core: steps inside the environment work from what was fetched before
-export NCCL_NET='AWS Libfabric'  # isambard network: without it NCCL falls back to TCP in silence: 2.3 instead of 163 GB/s on two nodes
+export NCCL_NET='AWS Libfabric'  # isambard network: without it NCCL falls back to TCP in silence: 2.3 instead of 163 GB/s on two nodes; this plugin answers to no other name
 export FI_PROVIDER=cxi  # isambard network: libfabric must take the Slingshot provider and no other
 export NCCL_PROTO='^LL128'  # isambard network: LL128 with GPUDirect corrupts data on Slingshot (NVIDIA/nccl issue 2001, measured by NRIS on the same hardware)
 [[ -v NCCL_SOCKET_IFNAME ]] || export NCCL_SOCKET_IFNAME=hsn  # isambard network: NCCL meets over the fast network; a prefix of all four adapters

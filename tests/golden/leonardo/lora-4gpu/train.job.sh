@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=boost_usr_prod
-# step train of capybara-lora-node on leonardo, plan 1249f4b6; starts in the run directory
+# step train of capybara-lora-node on leonardo, plan 0292fa07; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -19,19 +19,12 @@ export HPC_STEP=train
 export PATH  # bash has a default, but does not export it by itself
 command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
 export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
-if [[ -n "${1:-}" ]]; then
-  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
-  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
-  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
-    echo "job $(<"steps/train/claim.$1") does this already"
-    exit 0
-  fi
-fi
 export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 export HPC_HEAD=127.0.0.1
 . steps/train/slurm.sh
 . code/publish.sh
 . code/job.sh
+hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/leonardo_work/abc123/somebody/hpctrain/checkpoints/capybara-lora-node/"${HPC_RUN##*/}"
@@ -41,4 +34,5 @@ hpc_module load python/3.11.7
 export SRUN_CPUS_PER_TASK=8  # leonardo: since 22.05 a step started inside a job gets one core unless told
 mkdir -p logs/slurm
 ln -sfn ../train.log logs/slurm/capybara-lora-node_"${HPC_JOB}".out
+hpc_trust /leonardo_scratch/fast/abc123/hpctrain/env/venv-8919ddbe092f
 hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=8 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh

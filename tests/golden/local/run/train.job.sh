@@ -1,5 +1,5 @@
 #!/bin/bash
-# step train of demo on local, plan db372f94; starts in the run directory
+# step train of demo on local, plan e4c52b1c; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -12,4 +12,5 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/home/somebody/.local/share/hpctrain/checkpoints/demo/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_trust /home/somebody/.local/share/hpctrain/env/venv-cd162cafbf5b
 hpc_start bash steps/train/ranks.sh 1 1 bash steps/train/rank.sh

@@ -12,7 +12,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
 #SBATCH --network=disable_rdzv_get
-# step train of nynorsk-nodes on olivia, plan 38f6ede9; starts in the run directory
+# step train of nynorsk-nodes on olivia, plan 1f835e6e; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -20,20 +20,13 @@ export HPC_STEP=train
 export PATH  # bash has a default, but does not export it by itself
 command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
 export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
-if [[ -n "${1:-}" ]]; then
-  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
-  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
-  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
-    echo "job $(<"steps/train/claim.$1") does this already"
-    exit 0
-  fi
-fi
 export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
 . code/publish.sh
 . code/job.sh
+hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-nodes/"${HPC_RUN##*/}"
@@ -41,7 +34,7 @@ mkdir -p "$HPC_CHECKPOINTS"
 hpc_module load NRIS/GPU
 hpc_module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 hpc_link "${HPC_RUN}"/logs/train.log /cluster/work/projects/abc123/somebody/logs/nynorsk-nodes_"${HPC_JOB}".out
-hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers'
+hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
 mkdir -p /cluster/work/projects/abc123/somebody/checkpoints
 mkdir -p /cluster/work/projects/abc123/somebody/runs

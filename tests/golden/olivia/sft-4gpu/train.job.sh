@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
-# step train of nynorsk-node on olivia, plan 5c9d7f04; starts in the run directory
+# step train of nynorsk-node on olivia, plan 453f209c; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -19,19 +19,12 @@ export HPC_STEP=train
 export PATH  # bash has a default, but does not export it by itself
 command -v srun >/dev/null || { set +eu; . /etc/profile; set -eu; }
 export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
-if [[ -n "${1:-}" ]]; then
-  echo "$HPC_JOB" >"steps/train/claim.$HPC_JOB"
-  ln "steps/train/claim.$HPC_JOB" "steps/train/claim.$1" 2>/dev/null || :
-  if [[ -e steps/train/claim.$1 && $(<"steps/train/claim.$1") != "$HPC_JOB" ]]; then
-    echo "job $(<"steps/train/claim.$1") does this already"
-    exit 0
-  fi
-fi
 export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 export HPC_HEAD=127.0.0.1
 . steps/train/slurm.sh
 . code/publish.sh
 . code/job.sh
+hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-node/"${HPC_RUN##*/}"

@@ -1,0 +1,108 @@
+"""`hpctrain plan`: show what would happen, where, and who decided it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import click
+
+from hpctrain.cli.out import Out
+from hpctrain.cli.shared.opening import many, open_session, run_options, stop
+from hpctrain.cli.show import plan_text as show_plan
+from hpctrain.errors import ConfigError, HpctrainError, Problem, fatal
+from hpctrain.model.plan import Plan
+from hpctrain.session import Session
+
+
+@click.command("plan")
+@run_options
+@click.option("--explain", metavar="NAME", help="who set a variable, word, step or key, and why")
+@click.option("--full", is_flag=True, help="every variable, not only the first")
+@click.pass_obj
+def command(
+    out: Out,
+    run_file: Path | None,
+    on: tuple[str, ...],
+    sets: tuple[str, ...],
+    account: str | None,
+    explain: str | None,
+    full: bool,
+) -> int:
+    """Show what would happen: steps and places, files, every variable with who set it and why."""
+    if "all" in on or len(on) > 1:
+        return _table(out, run_file, on, sets, account)
+    session = open_session(run_file, on, sets, account)
+    plan = session.plan()
+    plan = attrs.evolve(plan, problems=tuple(out.completed(plan.problems)))
+    if explain:
+        return _explained(out, plan, explain)
+    survey = session.survey()
+    if out.flags.json:
+        from hpctrain.cli.show.plan_json import document
+
+        out.document("plan", **document(plan, survey))
+        return ConfigError.exit_code if fatal(plan.problems) else 0
+    out.lines(show_plan.plan_lines(plan, survey, out.term, full=full))
+    stop(fatal(plan.problems))
+    out.next(f"hpctrain submit {_file(session)}")
+    return 0
+
+
+def _file(session: Session) -> str:
+    return session.source.document.file
+
+
+def _explained(out: Out, plan: Plan, topic: str) -> int:
+    from hpctrain.plan.explain import explain
+
+    entries = explain(plan, topic)
+    if out.flags.json:
+        out.document("explain", name=topic, entries=entries)
+    else:
+        from hpctrain.cli.show.explain import explain_lines
+
+        out.lines(explain_lines(entries, out.term))
+    return 0
+
+
+def _table(
+    out: Out, run_file: Path | None, on: tuple[str, ...], sets: tuple[str, ...], account: str | None
+) -> int:
+    """One row a cluster; 0 when the run fits at least one of them."""
+    rows: list[tuple[str, Session | None, Plan | None, HpctrainError | None]] = []
+    for name, session, refused in many(run_file, on, sets, account):
+        plan, error = None, refused
+        if session is not None:
+            try:
+                plan = session.plan()
+                plan = attrs.evolve(plan, problems=tuple(out.completed(plan.problems)))
+            except HpctrainError as raised:
+                error = raised
+        rows.append((name, session, plan, error))
+    if all(plan is None for *_, plan, _ in rows):
+        raise ConfigError(*_all_problems(rows))
+    if out.flags.json:
+        from hpctrain.cli.show.plan_json import document, refusal
+
+        out.document(
+            "plans",
+            plans={
+                name: document(plan, session.survey()) if plan and session else refusal(error)
+                for name, session, plan, error in rows
+            },
+        )
+    else:
+        table = show_plan.on_many((name, plan, str(error or "")) for name, _, plan, error in rows)
+        out.lines(table.lines(out.term))
+    fits = [plan for *_, plan, _ in rows if plan and not any(p.fatal for p in plan.problems)]
+    return 0 if fits else 2
+
+
+def _all_problems(
+    rows: list[tuple[str, Session | None, Plan | None, HpctrainError | None]],
+) -> list[Problem]:
+    problems: dict[Problem, None] = {}
+    for *_, error in rows:
+        problems.update(dict.fromkeys(error.problems if error else ()))
+    return list(problems)

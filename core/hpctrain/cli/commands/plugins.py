@@ -1,0 +1,57 @@
+"""`hpctrain plugins`: what is installed, from which distribution, what one lacks, and why one is unusable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hpctrain.cli.out import Out
+from hpctrain.errors import HpctrainError
+from hpctrain.hooks import load, specs
+from hpctrain.hooks.scan import Entry, installed
+from hpctrain.ui.table import Column, Table
+from hpctrain_job.lacking import NO_PACKAGE
+
+
+@click.command("plugins")
+@click.pass_obj
+def command(out: Out) -> int:
+    """List every plugin with its distribution, version and hooks.
+
+    A broken one is shown with the reason, one whose package is missing with the command that installs it.
+    """
+    rows = [_row(entry) for entries in installed().values() for entry in entries]
+    rows.sort(key=lambda r: (r["kind"], r["name"]))
+    if out.flags.json:
+        out.document("plugins", plugins=rows)
+        return 0
+    table = Table(
+        Column("KIND"), Column("NAME", style="name"), Column("FROM", drop=2), Column("HOOKS", drop=1)
+    )
+    for row in rows:
+        hooks = ("error", row["broken"]) if row["broken"] else " ".join(row["hooks"]) or row["needs"] or "-"
+        table.row(row["kind"], row["name"], f"{row['distribution']} {row['version']}", hooks)
+    out.lines(table.lines(out.term))
+    return 3 if any(row["broken"] for row in rows) else 0
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "kind": entry.kind,
+        "name": entry.name,
+        "distribution": entry.distribution,
+        "version": entry.version,
+        "module": entry.module,
+        "hooks": [],
+        "needs": "",
+        "broken": "",
+    }
+    try:
+        module = load.load(load.find(entry.kind, entry.name))
+    except HpctrainError as error:
+        if error.problems[0].code == NO_PACKAGE:
+            return row | {"needs": error.problems[0].hint}
+        return row | {"broken": str(error)}
+    hooks = [n for n in dir(module) if hasattr(specs, n) and hasattr(getattr(module, n), "hpctrain_impl")]
+    return row | {"hooks": hooks}

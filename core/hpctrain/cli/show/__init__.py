@@ -1,0 +1,1 @@
+"""What commands show: plans, explanations, the reference of keys, pictures."""

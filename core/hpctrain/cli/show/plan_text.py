@@ -1,0 +1,258 @@
+"""A plan as people read it: header, steps, numbers, variables, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from hpctrain.model.layer import How
+from hpctrain.model.plan import Plan, PlannedStep, Survey
+from hpctrain.model.train import Numbers
+from hpctrain.plan import predict
+from hpctrain.plan.around import RUN_FILE
+from hpctrain.plan.words import set_by, word_text
+from hpctrain.ui import text
+from hpctrain.ui.problem import brief
+from hpctrain.ui.table import Column, Table, facts
+
+if TYPE_CHECKING:
+    from hpctrain.ui.term import Term
+
+VARIABLE_LIMIT = 6
+"""Variables in the short form; `--explain NAME` and `--json` give the rest."""
+
+
+def plan_lines(plan: Plan, survey: Survey, term: Term, *, full: bool = False) -> list[str]:
+    """All lines that `hpctrain plan` prints."""
+    lines = [*term.wrapped(header(plan)), *steps(plan, survey).lines(term)]
+    lines += [part for line in footer(plan, survey) for part in term.wrapped(line)]
+    numbers = facts(tuple(numbers_of(plan)), term)
+    lines += ["", *numbers] if numbers else []
+    train = plan.step_named("train")
+    if train is not None and train.around.env:
+        lines += ["", *variables(train, plan, term, full=full)]
+    # What is fatal is shown whole below the page, and once.
+    warnings = [brief(p, term) for p in plan.problems if not p.fatal]
+    return [*lines, *([""] if warnings else []), *warnings]
+
+
+def header(plan: Plan) -> str:
+    """`guanaco-lora on frontier   16 GPUs (2 nodes), 1h30m      digest 4f1c9a2e`."""
+    return f"{plan.run.name} on {plan.cluster.name}   {size_of(plan)}      digest {plan.digest[:8]}"
+
+
+def size_of(plan: Plan) -> str:
+    """How large the training is: `16 GPUs (2 nodes), 1h30m`."""
+    train = next((s for s in plan.steps if s.step.trains), None)
+    if train is None:
+        count = len(plan.steps)
+        return f"{count} step{'s' if count != 1 else ''}"
+    launch, time = train.step.launch, plan.run.resources.time
+    nodes = f"{launch.nodes} node{'s' if launch.nodes != 1 else ''}"
+    gpus = launch.nodes * launch.gpus_per_node
+    amount = f"{gpus} GPU{'s' if gpus != 1 else ''} ({nodes})" if gpus else nodes
+    return f"{amount}, {time.short}" if time else amount
+
+
+def steps(plan: Plan, survey: Survey) -> Table:
+    """The table of a plan's steps, one row each."""
+    table = Table(
+        Column("#", right=True, drop=4),
+        Column("STEP", style="name"),
+        Column("PLACE"),
+        Column("MAKES", drop=1),
+        Column("NOW"),
+        Column("ABOUT", right=True, drop=2),
+        Column("SIZE", right=True, drop=3),
+    )
+    for number, item in enumerate(plan.steps, 1):
+        artifact = item.step.makes
+        weight = item.step.size_gb
+        table.row(
+            str(number),
+            item.name,
+            place(item),
+            artifact.filename if artifact else "-",
+            now(item, plan, survey),
+            text.duration(item.step.minutes * 60),
+            text.size(weight * 1e9) if weight is not None else "-",
+        )
+    return table
+
+
+def place(item: PlannedStep) -> str:
+    """`login`, or a job's queue with its nodes: `batch 2 nodes`."""
+    if item.here:
+        return item.step.place
+    nodes = item.step.launch.nodes
+    return f"{item.queue or item.step.place} {nodes} node{'s' if nodes != 1 else ''}"
+
+
+def now(item: PlannedStep, plan: Plan, survey: Survey) -> str:
+    """exists, build, job, waits, after N; `?` where this machine cannot know."""
+    if not survey.is_on_cluster:
+        return "?"
+    if survey.artifact_exists.get(item.name):
+        return "exists"
+    if item.name in survey.refusals:
+        return f"refused ({survey.refusals[item.name].owner})"
+    if item.waits:
+        return "waits"
+    jobs = [a.step for a in item.step.after if not _step(plan, a.step).here]
+    if not item.here and jobs:
+        numbers = [str(i) for i, s in enumerate(plan.steps, 1) if s.name in jobs]
+        return f"after {numbers[-1]}"
+    return "build" if item.step.makes else ("run" if item.here else "job")
+
+
+def _step(plan: Plan, name: str) -> PlannedStep:
+    planned = plan.step_named(name)
+    assert planned is not None, name
+    return planned
+
+
+def footer(plan: Plan, survey: Survey) -> list[str]:
+    """`here now: 1-4, about 22m, 32.0 GB (47.2 TB free); 3 jobs, 3.3 node-hours`."""
+    if not survey.is_on_cluster:
+        return [f"not on {plan.cluster.name}: what exists is not known here"]
+    todo = [(n, s) for n, s in enumerate(plan.steps, 1) if not survey.artifact_exists.get(s.name)]
+    local_steps = [(n, s) for n, s in todo if s.here and not s.waits]
+    jobs = [s for _, s in todo if not s.here]
+    parts = (
+        [f"here now: {_local_summary([n for n, _ in local_steps], [s for _, s in local_steps], survey)}"]
+        if local_steps
+        else []
+    )
+    if jobs:
+        hours = sum(s.step.minutes * s.step.launch.nodes for s in jobs) / 60
+        parts.append(f"{len(jobs)} job{'s' if len(jobs) != 1 else ''}, at most {hours:.1f} node-hours")
+    return ["; ".join(parts)] if parts else ["everything is done already"]
+
+
+def _local_summary(numbers: list[int], items: list[PlannedStep], survey: Survey) -> str:
+    """Which steps run here now, how long they may take, what they fill."""
+    minutes = sum(s.step.minutes for s in items)
+    words = [_ranges(numbers), f"at most {text.duration(minutes * 60)}"]
+    sizes = [s.step.size_gb for s in items if s.step.size_gb is not None]
+    if sizes:
+        roles = {s.step.makes.role for s in items if s.step.makes}
+        free = [survey.free_gb[role] for role in roles if role in survey.free_gb]
+        room = f" ({text.size(min(free) * 1e9)} free)" if free else ""
+        words.append(f"{text.size(sum(sizes) * 1e9)}{room}")
+    return ", ".join(words)
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Numbers as text, with neighbours as a range: `1-3,5`."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in ranges)
+
+
+def numbers_of(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Parameters, memory, tokens, time: what is known, each with what it leaves out."""
+    numbers = plan.train.numbers if plan.train else Numbers()
+    if plan.train is not None and plan.train.start != "":
+        yield (
+            "start",
+            f"{word_text(plan.train.start)} (first attempt; later ones: the run's own newest checkpoint)",
+        )
+    if numbers.parameters is not None:
+        trained = numbers.trained
+        part = trained / numbers.parameters if trained is not None else 1
+        share = f", {text.amount(trained)} trained ({text.percent(part, places=2)})" if part < 1 else ""
+        active = f", {text.amount(numbers.active)} a token" if numbers.active is not None else ""
+        yield "model", f"{text.amount(numbers.parameters)} parameters{active}{share}"
+    if numbers.memory_gb is not None:
+        has = plan.cluster.hardware.gpu_memory_gb
+        yield "memory", f"{numbers.memory_gb:.3g} GB" + (f" of {has:g} GB per GPU" if has else "")
+    if numbers.tokens_per_step is not None:
+        steps = f", {text.count(numbers.steps)} steps" if numbers.steps else ""
+        total = f": {text.amount(numbers.tokens_per_step * numbers.steps)}" if numbers.steps else ""
+        yield "tokens", f"{text.count(numbers.tokens_per_step)} a step{steps}{total}"
+    if numbers.vocabulary_padded not in (None, numbers.vocabulary):
+        yield "vocabulary", f"{numbers.vocabulary} trained as {numbers.vocabulary_padded}"
+    if numbers.flops_per_token is not None:
+        yield "work", _work(numbers)
+    seconds = predict.seconds(plan)
+    if seconds is not None:
+        yield "time", f"{text.duration(seconds, rough=True)} predicted at {predict.MFU:.0%} of peak (assumed)"
+    start = startup(plan)
+    if start is not None:
+        yield "start-up", start
+    if numbers.leaves_out:
+        yield "without", ", ".join(numbers.leaves_out)
+
+
+def startup(plan: Plan) -> str | None:
+    """`2m predicted: …` from a size on where it is worth knowing; one node's is seconds anywhere."""
+    train = next((s for s in plan.steps if s.step.trains), None)
+    if train is None or train.step.launch.nodes < MANY_NODES or not plan.run.environment.use:
+        return None
+    from hpctrain.plan.startup import MEANS, curves
+
+    launch = train.step.launch
+    shared = curves(launch.nodes, max(1, launch.gpus_per_node))[0]
+    prediction = f"{text.duration(shared.seconds, rough=True)} predicted from {MEANS[shared.way]}"
+    return f"{prediction}, {text.amount(shared.operations)} operations on it: --explain startup"
+
+
+MANY_NODES = 16
+
+
+def _work(numbers: Numbers) -> str:
+    """`51.5 GFLOP a token (48.25 causal); the hardware does 4/3 of it`."""
+    causal = f" ({numbers.flops_causal / 1e9:.4g} causal)" if numbers.flops_causal is not None else ""
+    hardware_note = f"; the hardware does {numbers.hardware:.2f} times that" if numbers.hardware != 1 else ""
+    return f"{(numbers.flops_per_token or 0) / 1e9:.4g} GFLOP a token{causal}{hardware_note}"
+
+
+def variables(item: PlannedStep, plan: Plan, term: Term, *, full: bool) -> list[str]:
+    """The table of a step's variables: value, who set it, where."""
+    env = item.around.env
+    table = Table(Column("NAME", style="name"), Column("VALUE"), Column("SET BY"), Column("WHERE", drop=1))
+    ordered = sorted(env, key=lambda v: _LOUD.get(v.source, 0))
+    for var in ordered if full else ordered[:VARIABLE_LIMIT]:
+        value = "(unset)" if var.how is How.UNSET else word_text(var.value)
+        table.row(var.name, value, set_by(plan, var), var.at.value)
+    title = f"variables of step {item.name} ({len(env)}; one in full: plan --explain NAME)"
+    hidden_count = len(env) - VARIABLE_LIMIT
+    hidden_lines = [f"{term.mark} {hidden_count} more"] if hidden_count > 0 and not full else []
+    return [*term.wrapped(title), *table.lines(term), *hidden_lines]
+
+
+_LOUD = {RUN_FILE: -1, "core": 1}
+"""What the user set is shown first, what core sets for everybody last."""
+
+
+def on_many(plans: Iterable[tuple[str, Plan | None, str]]) -> Table:
+    """`--on all`: one row a cluster; one that refuses keeps its row and says why."""
+    table = Table(
+        Column("CLUSTER", style="name"),
+        Column("FITS"),
+        Column("ASKS"),
+        Column("QUEUE", drop=2),
+        Column("STEPS", right=True, drop=3),
+        Column("DIGEST", drop=1),
+        Column("WHY NOT"),
+    )
+    for name, plan, why in plans:
+        if plan is None:
+            table.row(name, ("error", "no"), "-", "-", "-", "-", why)
+            continue
+        train = plan.step_named("train")
+        fatal = next((p.message for p in plan.problems if p.fatal), "")
+        table.row(
+            name,
+            ("error", "no") if fatal else ("ok", "yes"),
+            size_of(plan),
+            train.queue if train and train.queue else "-",
+            str(len(plan.steps)),
+            plan.digest[:8],
+            fatal or "-",
+        )
+    return table

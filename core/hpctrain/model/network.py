@@ -1,0 +1,62 @@
+"""The fabric of a cluster as facts, and variables of training with their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class NetVar:
+    """One variable of the training step; `nodes` says when, where "many" is two or more.
+
+    `${NAME}` in its value is a variable of the job: `/tmp/${USER}/cache-${HPC_JOB}`.
+    """
+
+    name: str
+    """The variable: NCCL_NET."""
+    value: str
+    """Its value; `${NAME}` is a variable of the job."""
+    why: str
+    """What goes wrong without it."""
+    source: str
+    """The id of the `[[source]]` that says so."""
+    how: Literal["set", "default", "prepend", "unset"] = "set"
+    """set; default (only where nothing set it, a module say); prepend (in front, with a colon); unset."""
+    nodes: Literal["all", "many", "one"] = "all"
+    """Runs of how many nodes get it: many is two or more."""
+    at: Literal["job", "node", "task"] = "task"
+    """Where it is exported: job (job.sh, once), node (node.sh and rank.sh, outside the container), task
+    (task.sh, in each rank and inside)."""
+    unless: tuple[str, ...] = ()
+    """Environment technologies that decide it themselves (edf): inside them the row is left out."""
+
+
+@frozen(kw_only=True)
+class Network:
+    """The fabric: variables with reasons, modules, scheduler words for jobs of several nodes."""
+
+    source: str
+    """The id of the `[[source]]` that says so."""
+    fabric: Literal["tcp", "slingshot", "infiniband"] = "tcp"
+    """What the nodes are joined by; shown."""
+    proof: str = ""
+    """A regular expression (as `grep -P` reads it) that rank 0's log shows when several nodes talk over
+    the fabric; with `refuse` it is looked for in every training on two or more nodes."""
+    refuse: str = ""
+    """A regular expression that proves a silent fall back to a slow network: the job ends, with its line."""
+    interface: str = ""
+    """The device of the fast network (hsn0); for your own hooks, core reads it nowhere."""
+    var: tuple[NetVar, ...] = ()
+    """Variables of training, each with its reason."""
+    modules: tuple[str, ...] = ()
+    """Modules of training on two or more nodes, written as those of `[modules]`."""
+    ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Words of the scheduler, by its name: { slurm = ["--constraint=gpu"] }; they stand in the job's request
+    when training takes two or more nodes."""
+    binds: tuple[str, ...] = ()
+    """Folders that a container must see on two or more nodes: `/source` or `/source:/target`; the environment
+    turns them into its own options."""

@@ -1,0 +1,242 @@
+"""A run whose directory is written: the state of its steps, and how it is cancelled or continued.
+
+Nothing is planned here. The directory's `graph.json` and the scheduler's plugin are all that it takes, so a
+run outlives the run file that it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from hpctrain.errors import SubmitError
+from hpctrain.hooks import load as loading
+from hpctrain.hooks.manager import Hooks
+from hpctrain.hooks.scan import names
+from hpctrain.model.job import Allocation, JobState, State
+from hpctrain.model.words import Loc
+from hpctrain.render.graph import Graph, Node
+from hpctrain.render.graph import read as read_graph
+from hpctrain.render.shell import plain
+from hpctrain.run import secrets
+from hpctrain.run.directory import RunDirectory
+from hpctrain.run.executor import OnProgress, Outcome, Services, execute
+from hpctrain.run.poll import Poll
+from hpctrain.run.registry import state_folder
+from hpctrain.run.status import Run, RunState, states
+from hpctrain.run.submit import submission
+from hpctrain.run.tools import Tools
+from hpctrain_job import documents, trust
+
+if TYPE_CHECKING:
+    from hpctrain.run.metrics import Metrics
+
+
+def _silent(event: str, node: Node, detail: str) -> None:
+    """Who uses the library sees the progress in the states."""
+
+
+@frozen(kw_only=True)
+class LiveRun:
+    """A run that was started: its states, metrics and logs; how it is waited for, cancelled or continued.
+
+    It is read from its directory alone: the run file may be gone.
+    """
+
+    directory: RunDirectory
+    """Where it lies: `.title`, `.path`."""
+    graph: Graph
+    """Its steps and their order, as they were planned."""
+    hooks: Hooks
+    """The scheduler's hooks, and the observers'."""
+    tools: Tools
+    """What its scheduler's programs are started with."""
+    environ: Mapping[str, str]
+    """The variables of whoever opened it."""
+
+    @classmethod
+    def open(cls, directory: RunDirectory, environ: Mapping[str, str]) -> LiveRun:
+        """The run of a directory alone: its scheduler's plugin is loaded, no other of its plugins."""
+        graph = graph_of(directory)
+        return cls(
+            directory=directory,
+            graph=graph,
+            hooks=scheduler_hooks(graph.scheduler, environ),
+            tools=Tools(environ, keep=graph.submit_env),
+            environ=environ,
+        )
+
+    def status(self) -> RunState:
+        """The run's state: its jobs' own records, then one question to the scheduler."""
+        poll = Poll(
+            query=self._query,
+            cache=state_folder(self.environ) / "polls" / f"{self.graph.cluster}.json",
+            floor_s=self.graph.poll_seconds,
+        )
+        return states([Run(directory=self.directory.path, nodes=self.graph.nodes)], poll)[0]
+
+    def states(self) -> dict[str, State]:
+        """Each step's state now."""
+        return {step.step: step.state for step in self.status().steps}
+
+    def wait(self, *, timeout: float) -> RunState:
+        """Wait until the run is over, at most `timeout` seconds, and return its state.
+
+        JobFailed where a step failed or was cancelled, with the surest cause that `diagnose` sees. TimedOut
+        where the time was too short: the run goes on. A step in the state WAITING needs `resume`.
+        """
+        from hpctrain.run import waiting  # `submit` need not wait
+
+        interval = max(1.0, self.graph.poll_seconds)
+        state = waiting.wait_until_over(self.directory, self.status, timeout=timeout, interval=interval)
+        step = waiting.ended_badly(state)
+        self.remove_secrets()
+        if step is not None:
+            raise waiting.failure(self.directory, step, self.environ)
+        return state
+
+    def metrics(self) -> Metrics:
+        """What the training wrote or printed so far: losses, rates, evaluations."""
+        from hpctrain.run.metrics import metrics_of
+
+        return metrics_of(self.directory)
+
+    def log(self, step: str | None = None, *, rank: int | None = None, lines: int = 1_000_000) -> list[str]:
+        """The last lines of a step's log; without a step of the last that wrote one, rank 0 where there are
+        several. ConfigError where there is none yet."""
+        from hpctrain.run import logs
+
+        steps = logs.chosen_steps(steps_of(self.directory), step)
+        path = logs.newest_log(self.directory, steps, rank)
+        return [logs.last_state(line) for line in logs.last_lines(path, lines)]
+
+    def checkpoints(self) -> Path | None:
+        """The folder in which the trainer saves; None where it does not declare one."""
+        train = documents.read(self.directory.plan).get("train") or {}
+        layout = train.get("checkpoints")
+        if not layout:
+            return None
+        folder = f"{self.directory.name}/{self.directory.path.name}"
+        return Path(plain(Loc("checkpoints", folder), self.graph.binding), str(layout["folder"]))
+
+    def in_progress(self) -> bool:
+        """Whether somebody or something works on one of its steps now."""
+        return self.status().is_in_progress
+
+    def jobs(self) -> dict[str, str]:
+        """The jobs that are not over, by step."""
+        steps = self.status().steps
+        return {step.step: step.job for step in steps if step.job and not (step.state.over or step.ending)}
+
+    def cancel(self, jobs: Mapping[str, str] | None = None) -> None:
+        """End these jobs, named by step, and put it on record; without any named, all that are not over."""
+        jobs = self.jobs() if jobs is None else jobs
+        if not jobs:
+            self.remove_secrets()
+            return
+        self.hooks.need("cancel_jobs", ids=tuple(jobs.values()), tools=self.tools)
+        entries = self.directory.record.read()
+        for step, job in jobs.items():
+            last = submission(entries, step)
+            self.directory.record.append("cancelled", step=step, tag=last.tag if last else "", job=job)
+        self.remove_secrets()
+
+    def secrets_left(self) -> tuple[str, ...]:
+        """The steps that are over and whose tokens are still on the disk.
+
+        A job that is signalled keeps them, because it may be queued again under its id; one that is killed or
+        never starts cannot remove them.
+        """
+        root = self.graph.binding.roots.get("state")
+        steps = secrets.placed(Path(root), self.directory) if isinstance(root, str) else ()
+        if not steps:
+            return ()
+        over = {step.step for step in self.status().steps if step.state.over or step.ending}
+        return tuple(step for step in steps if step in over)
+
+    def remove_secrets(self) -> None:
+        """Delete the tokens of every step that is over."""
+        for step in self.secrets_left():
+            secrets.remove(Path(str(self.graph.binding.roots["state"])), self.directory, step)
+
+    def resume(self, on_progress: OnProgress | None = None) -> Outcome:
+        """Do what is left of the run: steps that waited, jobs that ended badly."""
+        self.remove_secrets()
+        steps = self.status().steps
+        ending = next((step for step in steps if step.ending), None)
+        if ending is not None:
+            raise SubmitError.of(
+                "job-ending",
+                f"job {ending.job} of step {ending.step} was cancelled and has not ended yet",
+                hint=f"hpctrain status {self.directory.title}      (then continue)",
+            )
+        return execute(
+            self.directory,
+            self.graph,
+            self._services(on_progress or _silent),
+            {s.step: s.state for s in steps},
+        )
+
+    def execute(self, on_progress: OnProgress, allocation: Allocation | None = None) -> Outcome:
+        """Execute a new run; in an `allocation` every step runs here and no job is submitted."""
+        return execute(self.directory, self.graph, self._services(on_progress, allocation))
+
+    def _query(self, ids: tuple[str, ...], tags: tuple[str, ...]) -> Iterable[JobState]:
+        return query_jobs(self.hooks, self.graph.account, self.tools, ids, tags)
+
+    def _services(self, on_progress: OnProgress, allocation: Allocation | None = None) -> Services:
+        from hpctrain.runfile.layers.settings import read_settings  # `status` asks for no token
+
+        return Services(
+            submit=lambda job, tag: self.hooks.need("submit_job", job=job, tag=tag, tools=self.tools),
+            query=self._query,
+            tools=self.tools,
+            environ=self.environ,
+            on_progress=on_progress,
+            on_event=lambda event: self.hooks.tell(event=event),
+            secrets=read_settings(self.environ).secrets,
+            allocation_env=allocation.env if allocation else None,
+        )
+
+
+def graph_of(directory: RunDirectory) -> Graph:
+    """What the run's directory says of its steps; IntegrityError where it may be another user's word."""
+    directory.need_own()
+    graph = read_graph(directory.path / "graph.json")
+    directory.need_trusted(trust.Accepted(graph.owners.get("runs", ())))
+    return graph
+
+
+def steps_of(directory: RunDirectory) -> list[str]:
+    """The names of the run's steps, in their order."""
+    return [node.name for node in graph_of(directory).nodes]
+
+
+def query_jobs(
+    hooks: Hooks,
+    account: str,
+    tools: Tools,
+    ids: tuple[str, ...] = (),
+    tags: tuple[str, ...] = (),
+    *,
+    project: bool = False,
+) -> Iterable[JobState]:
+    """What the scheduler knows of these jobs; of all yours, or the project's, when none are named."""
+    states: Iterable[JobState] = hooks.need(
+        "query_jobs", ids=ids, tags=tags, account=account, project=project, tools=tools
+    )
+    return states
+
+
+def scheduler_hooks(scheduler: str, environ: Mapping[str, str]) -> Hooks:
+    """What a run needs after it was rendered: its scheduler, and the observers."""
+    disabled = environ.get("HPCTRAIN_DISABLE_HOOKS", "").replace(",", " ").split()
+    hooks = Hooks(trace=bool(environ.get("HPCTRAIN_TRACE")), disabled=disabled)
+    observers = [("hooks", name) for name in names("hooks") if name not in disabled]
+    for kind, name in (("schedulers", scheduler), *observers):
+        entry = loading.find(kind, name)
+        hooks.add(entry, loading.load(entry))
+    return hooks

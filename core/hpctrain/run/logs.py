@@ -1,0 +1,140 @@
+"""What the steps of a run print: the log of a step or of one rank, and its lines as they come."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from hpctrain.errors import ConfigError
+from hpctrain.model.job import State
+from hpctrain.run.directory import RunDirectory
+from hpctrain.run.status import IN_PROGRESS
+
+TICK_SECONDS = 0.5
+"""Logs lie on network disks, where being told of changes does not work: they are read again."""
+
+
+def chosen_steps(steps: Sequence[str], step: str | None) -> list[str]:
+    """The step that was named, or all of them; ConfigError where the run has no such step."""
+    if step is not None and step not in steps:
+        raise ConfigError.of("no-step", f"no step {step!r}", hint=" ".join(steps))
+    return [step] if step is not None else list(steps)
+
+
+def log_of(directory: RunDirectory, step: str, rank: int | None = None) -> Path | None:
+    """The log of one rank; where none is named rank 0's, else that of the job itself."""
+    for number in (rank,) if rank is not None else (0, None):
+        path = directory.log(step, number)
+        if path.is_file():
+            return path
+    return None
+
+
+def newest_log(directory: RunDirectory, steps: Sequence[str], rank: int | None = None) -> Path:
+    """The log of the last of these steps that wrote one; ConfigError says what there is instead."""
+    path = next((path for step in reversed(steps) if (path := log_of(directory, step, rank))), None)
+    if path is None and rank is not None:
+        raise _no_rank(directory, steps, rank)
+    if path is None:
+        step_text = steps[0] if len(steps) == 1 else "any step"
+        raise _no_log(directory, f"{directory.title} has no log of {step_text} yet")
+    return path
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The last lines of a log as they were written, a torn one among them."""
+    return _read_lines(path, _start(path, count), torn=True)[1]
+
+
+def last_state(line: str) -> str:
+    """What a line that was rewritten shows in the end."""
+    return line.rstrip("\r\n").rpartition("\r")[2]
+
+
+def follow(
+    directory: RunDirectory,
+    steps: Sequence[str],
+    states: Callable[[], Mapping[str, State]],
+    *,
+    rank: int | None = None,
+    lines: int,
+) -> Iterator[list[str]]:
+    """The lines of one step after the other, as each begins to write; to the end of the last.
+
+    What is yielded may be no lines at all: nothing new was written within half a second.
+    """
+    for step in steps:
+        path: Path | None = None
+        position = 0
+        over = False
+        while not over:
+            over = _over(directory, step, states)  # asked first: what was written before is read after
+            newest = log_of(directory, step, rank)
+            if newest is not None and newest != path:
+                position = _start(newest, lines) if path is None else 0
+                path = newest
+            text: list[str] = []
+            if path is not None:
+                position, text = _read_lines(path, position, torn=over)
+            yield text
+            if not over:
+                time.sleep(TICK_SECONDS)
+
+
+def _start(path: Path, count: int) -> int:
+    """Where the last `count` lines begin."""
+    with path.open("rb") as file:
+        last = deque(file, maxlen=count)
+        return file.tell() - sum(map(len, last))
+
+
+def _read_lines(path: Path, position: int, *, torn: bool = False) -> tuple[int, list[str]]:
+    """The lines after `position`; one that is still being written waits, unless `torn` is wanted."""
+    with path.open("rb") as file:
+        file.seek(position)
+        data = file.read()
+    whole = data if torn else data[: data.rfind(b"\n") + 1]
+    lines = whole.decode("utf-8", "replace").split("\n")
+    return position + len(whole), lines if lines[-1] else lines[:-1]
+
+
+def _over(directory: RunDirectory, step: str, states: Callable[[], Mapping[str, State]]) -> bool:
+    """Whether the step will write no more: it ended, or nothing that runs now will start it."""
+    if (directory.step(step) / "exit").exists():
+        return True
+    current = states()
+    if current[step] is State.PLANNED:
+        return not any(state in IN_PROGRESS for state in current.values())
+    return current[step].over or current[step] in (State.UNKNOWN, State.WAITING)
+
+
+def _no_rank(directory: RunDirectory, steps: Sequence[str], rank: int) -> ConfigError:
+    """What there is instead of this rank, in the last step that wrote anything."""
+    for step in reversed(steps):
+        suffixes = [path.name[len(step) + 5 : -4] for path in directory.logs.glob(f"{step}.rank*.log")]
+        ranks = sorted(int(text) for text in suffixes if text.isdecimal())
+        if ranks or directory.log(step).is_file():
+            return ConfigError.of(
+                "no-log",
+                f"{step} of {directory.title} has no log of rank {rank}",
+                notes=(f"ranks: {_spans(ranks)}" if ranks else "no rank has a log of its own",),
+                hint=f"hpctrain logs {directory.title} {step}" + (f" --rank {ranks[-1]}" if ranks else ""),
+            )
+    return _no_log(directory, f"{directory.title} has no log yet")
+
+
+def _no_log(directory: RunDirectory, message: str) -> ConfigError:
+    return ConfigError.of("no-log", message, hint=f"hpctrain status {directory.title}")
+
+
+def _spans(numbers: list[int]) -> str:
+    """`0-3 6`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)

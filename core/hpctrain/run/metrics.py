@@ -1,0 +1,70 @@
+"""The metrics of a run: what its trainer wrote, else what it printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from hpctrain.run.directory import RunDirectory
+from hpctrain_job.metrics import COLUMNS, newest, read, utilisation
+
+Row = Mapping[str, Any]
+
+
+@frozen
+class Metrics:
+    """The rows of `metrics.jsonl`, or of the log of a trainer that only prints: `row["loss"]`."""
+
+    written: tuple[Row, ...]
+    """Every row in the order of writing: of two attempts, one step may be here twice."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each step and kind, by step: of two attempts, the newer."""
+        return [dict(row) for row in newest(self.written)]
+
+    @property
+    def training(self) -> list[dict[str, Any]]:
+        """The rows that have a loss: `step`, `loss`, `lr`, `grad_norm`, `tokens`, `tokens_per_s`, `mfu` …."""
+        return [row for row in self.rows if row.get("loss") is not None]
+
+    @property
+    def evaluations(self) -> list[dict[str, Any]]:
+        """The rows of evaluations: `step`, `eval_loss` …."""
+        return [row for row in self.rows if row.get("eval_loss") is not None]
+
+    @property
+    def last(self) -> Row:
+        """The training row that was written last; empty where there is none."""
+        return next((row for row in reversed(self.written) if "loss" in row), {})
+
+    @property
+    def last_evaluation(self) -> Row:
+        """The evaluation that was written last; empty where there is none."""
+        return next((row for row in reversed(self.written) if row.get("eval_loss") is not None), {})
+
+
+def metrics_file(run: RunDirectory) -> Metrics:
+    """What the trainer wrote into `metrics.jsonl`; quick, and nothing of a trainer that only prints."""
+    return Metrics(tuple(read(run.metrics)))
+
+
+def metrics_of(run: RunDirectory) -> Metrics:
+    """What the trainer wrote, else what it printed."""
+    metrics = metrics_file(run)
+    return metrics if metrics.written else Metrics(tuple(_printed(run)))
+
+
+def _printed(run: RunDirectory) -> list[Row]:
+    """Rows of a log, each with every column of its kind; what the trainer does not print is None."""
+    from hpctrain.run.progress import basis, printed
+
+    peak, hardware = basis(run)
+    return [
+        {"time": None, **row}
+        if any(name.startswith("eval_") for name in row)
+        else {**dict.fromkeys(COLUMNS), **utilisation(row.get("tflops_per_gpu"), peak, hardware), **row}
+        for row in printed(run)
+    ]

@@ -1,0 +1,56 @@
+"""Which run file: the one that was named, `run.toml` here, or the nearest one above."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.runfile.keys import nearest
+
+NAME = "run.toml"
+
+
+def find_run(named: Path | None, environ: Mapping[str, str], start: Path) -> tuple[Path, str]:
+    """The run file's path and how to call it in messages; looks up to the first `.git` or home.
+
+    ConfigError for one that nobody named and that another user can write: it says what is executed.
+    """
+    if named is not None:
+        return _folder_or_file(start / named), str(named)
+    home = Path(environ.get("HOME") or "/")
+    for folder in (start, *start.parents):
+        if (folder / NAME).is_file():
+            _need_trusted(folder / NAME)
+            return folder / NAME, NAME if folder == start else str(folder / NAME)
+        if folder == home or (folder / ".git").exists():
+            break
+    message = f"no {NAME} here or above"
+    raise ConfigError(Problem(code="no-file", message=message, hint="hpctrain init run"))
+
+
+def _need_trusted(path: Path) -> None:
+    """A run file can name hooks and commands: one that was only found must be this user's, or root's."""
+    from hpctrain_job import trust  # a file that is named needs it not
+
+    if fault := trust.file_fault(str(path), trust.NOBODY_ELSE):
+        message = f"{path} was found, not named, and {fault}: nothing in it is used"
+        hint = f"{path}      (name it on the command line if you trust it)"
+        raise ConfigError(Problem(code="not-trusted", message=message, where=str(path), hint=hint))
+
+
+def _folder_or_file(path: Path) -> Path:
+    """Say more than "does not exist" when a folder or a near name explains the mistake."""
+    try:
+        if path.is_dir() and (path / NAME).is_file():
+            hint = str(path / NAME)
+            message = f"{path.name} is a folder; a TOML file is needed"
+            raise ConfigError(Problem(code="is-folder", message=message, where=str(path), hint=hint))
+        if not path.exists() and path.parent.is_dir():
+            near = nearest(path.name, (p.name for p in path.parent.glob("*.toml")))
+            message = f"{path.name} does not exist in {path.parent}"
+            hint = near[0] if near else "hpctrain init run"
+            raise ConfigError(Problem(code="no-file", message=message, where=str(path), hint=hint))
+    except (OSError, ValueError):
+        pass  # reading it will say what is wrong with the name
+    return path

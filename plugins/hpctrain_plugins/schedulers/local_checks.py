@@ -1,0 +1,46 @@
+"""What a run or a site says to a scheduler, and one computer has no use for: said, not dropped in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpctrain.plugin import Plan, PlannedStep, Problem
+
+NAME = "local"
+
+
+def problems(plan: Plan) -> Iterator[Problem]:
+    """A warning for each, in the words of the key that says it."""
+    jobs = tuple(planned for planned in plan.steps if not planned.here)
+    for where in dict.fromkeys(_unread(plan, jobs)):
+        yield Problem(
+            code="scheduler-ignores",
+            message=f"the jobs of this computer are processes: {where} changes nothing",
+            where=where,
+            fatal=False,
+        )
+
+
+def _unread(plan: Plan, jobs: tuple[PlannedStep, ...]) -> Iterator[str]:
+    """The keys, as a run file or a cluster's facts spell them."""
+    if plan.run.resources.ask.get(NAME):
+        yield "resources.ask"
+    for planned in jobs:
+        launch, queue = planned.step.launch, plan.cluster.queue_named(planned.queue)
+        if launch.memory_gb is not None:
+            yield "resources.memory_gb"
+        if launch.bind:
+            yield "launch.bind"
+        if launch.visible != "all":
+            yield "launch.visible"
+        if queue and queue.ask.get(NAME):
+            yield f"queue.{queue.name}.ask"
+        if _beyond(planned.around.ask.get(NAME, ()), plan.run.resources.ask.get(NAME, ())):
+            yield f"the ask of step {planned.name}"
+        if planned.around.starter.get(NAME):
+            yield f"the starter of step {planned.name}"
+
+
+def _beyond(words: tuple[object, ...], users: tuple[object, ...]) -> bool:
+    """Whether a layer has words that the user did not give: theirs are named by their own key."""
+    return any(word not in users for word in words)

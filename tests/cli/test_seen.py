@@ -1,0 +1,70 @@
+"""What `status`, `metrics` and an interrupted `submit --wait` show, and words of other programs."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from hpctrain.cli.table import COMMANDS, OPTION_SYNONYMS, SYNONYMS
+from tests.e2e.product import Product, small
+from tests.patience import wait_for
+
+ROWS = (
+    r'printf "{\"step\":%d,\"loss\":%d.5}\n" 1 3 2 2 3 1 > "$HPC_RUN/metrics.jsonl"; '
+    r'printf "{\"step\":2,\"eval_loss\":2.25}\n{\"step\":4,\"eval_loss\":1.75}\n" >> "$HPC_RUN/metrics.jsonl"'
+)
+
+
+def test_the_evaluation_is_shown_where_the_loss_is(here: Product) -> None:
+    here.write(small(ROWS))
+    here("submit", "--wait")
+    table = here("metrics").stdout
+    assert "eval_loss" in table
+    rows = [line.split()[:3] for line in table.splitlines() if line.strip()[:1].isdigit()]
+    assert rows[-3:] == [["2", "2.500", "2.250"], ["3", "1.500", "-"], ["4", "-", "1.750"]]
+    assert "eval_loss 1.750 at step 4" in here("status").stdout
+    assert "wrote loss.svg" in here("metrics", "--picture", "loss.svg").stderr
+    assert "eval_loss" in (here.folder / "loss.svg").read_text()
+    assert "help: --picture loss.svg\n" in here("metrics", "--picture", "loss.png", code=2).stderr
+    assert not (here.folder / "loss.png").exists()
+
+
+def test_an_interrupted_wait_says_that_the_job_goes_on(here: Product) -> None:
+    here.write(small("sleep 30"))
+    waiting = here.start("submit", "--wait")
+    wait_for("it runs", lambda: here("runs").stdout.count("running") == 1)
+    waiting.send_signal(signal.SIGINT)
+    _, errors = waiting.communicate(timeout=30)
+    assert waiting.returncode == 130
+    assert "small/1 goes on without this command; hpctrain cancel small/1 ends it" in errors
+    assert here.state("small/1") == "running"
+    here("cancel", "small/1", "--yes")
+
+
+def test_a_cancelled_job_that_saved_is_not_said_to_have_met_its_limit(here: Product) -> None:
+    here.write(small("trap 'exit 75' TERM; echo ready; while :; do sleep 0.1; done"))
+    here("submit")
+    wait_for("it is ready", lambda: "ready" in here("logs", "small/1", "train", code=None).stdout)
+    here("cancel", "small/1", "--yes")
+    wait_for("it is over", lambda: here.state("small/1") == "cancelled")
+    shown = here("status").stdout
+    assert "it was cancelled; it saved before it ended" in shown
+    assert "time limit" not in shown
+
+
+@pytest.mark.parametrize(("typed", "command"), SYNONYMS.items())
+def test_a_word_of_another_program_leads_to_ours(here: Product, typed: str, command: str) -> None:
+    assert command.split()[0] in COMMANDS
+    assert here(typed, code=2).stderr.endswith(f"help: hpctrain {command}\n")
+
+
+@pytest.mark.parametrize(("option", "command"), OPTION_SYNONYMS.items())
+def test_an_option_that_is_a_command_here(here: Product, option: str, command: str) -> None:
+    assert here("submit", option, code=2).stderr.endswith(f"help: hpctrain {command}\n")
+    assert "help: --set resources.nodes=" in here("plan", "--nodes", "2", code=2).stderr
+
+
+def test_the_help_of_every_command_lists_the_options_of_all(here: Product) -> None:
+    for words in (("plan",), ("init", "run"), ("status",)):
+        assert "Everywhere: --json --quiet" in here(*words, "--help").stdout

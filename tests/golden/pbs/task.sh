@@ -1,0 +1,5 @@
+#!/bin/bash
+set -euo pipefail
+cd "$HPC_RUN"
+export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
+true

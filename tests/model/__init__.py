@@ -1,0 +1,1 @@
+"""The model: what annotations say, taken apart once for all who ask."""

@@ -1,0 +1,3 @@
+"""NERSC's Perlmutter: facts alone."""
+
+HPCTRAIN_API = 1
