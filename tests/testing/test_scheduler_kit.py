@@ -44,7 +44,7 @@ FAULTS = {
         "`starter` of a layer",
     ),
     "variables of the login are dropped": Fault(
-        ", *plan.cluster.policy.submit_env", "", "every_word_for_the_scheduler_is_seen", "[policy] submit_env"
+        ", *plan.cluster.exported", "", "every_word_for_the_scheduler_is_seen", "[policy] submit_env"
     ),
     "a user's word is a directive": Fault(
         " if word not in users", "", "what_a_user_says_is_in_no_directive", "would begin another"
