@@ -22,9 +22,9 @@ def command(
     """Resolve current versions, revisions and digests, and write them beside the run file."""
     pins_by_cluster: dict[str, list[dict[str, str]]] = {}
     written = ""
-    for name, session, refused in many(run_file, on, sets, account):
-        if session is None:
-            raise refused or HpctrainError()
+    for name, session in many(run_file, on, sets, account):
+        if isinstance(session, HpctrainError):
+            raise session
         out.warn(session.loaded.problems)
         written = str(path_of(session.source.path))
         pins_by_cluster[session.cluster.name or name] = [
