@@ -77,6 +77,6 @@ def test_what_is_imported_late_is_not_loaded_early() -> None:
 
 def test_the_rule_sees_what_a_function_brings_again() -> None:
     source = "import json\nif TYPE_CHECKING:\n    import p.b\ndef f():\n    import json, p.b\n"
-    ours = {("p", "b")}
+    ours: set[Name] = {("p", "b")}
     assert names_of(top_lines(ast.parse(source)), ours) == {("json",)}
     assert names_of(ast.Module(list(lazy(ast.parse(source))), []), ours) == {("json",), ("p", "b")}

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hpctrain.model.cluster import Queue
-from tests.twin.overlay import Host, Site
-from tests.twin.parts import memory_per_core
+from tests.twin.job_memory import memory_per_core
+from tests.twin.site_file import Host, Site
 
 LOGIN_ADDRESS = "10.77.0.1"
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpctrain.plugin import Cluster, NotReachable, Pin
-from hpctrain_plugins.environments.wheels import failures, uv_tool
+from hpctrain_plugins.environments.wheels import index_failures, uv_tool
 from hpctrain_plugins.environments.wheels import stubs as stubbing
 from hpctrain_plugins.environments.wheels.lists import UNVERIFIED
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, exact, name_of, normal
@@ -96,7 +96,7 @@ def _compiled(
             ok=range(256),
         )
         if done.code:
-            raise failures.why("uv", spec, tools.scrubbed(done.err))
+            raise index_failures.why("uv", spec, tools.scrubbed(done.err))
         return {pin.name: pin for pin in _pins(lock_file, spec.python, cluster.arch)}
 
 
