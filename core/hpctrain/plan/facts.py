@@ -109,7 +109,7 @@ def _gpu_order(cluster: Cluster, step: Step) -> EnvVar | None:
     )
 
 
-def network_layer(cluster: Cluster, step: Step, technology: str) -> Layer:
+def training_layer(cluster: Cluster, step: Step, technology: str) -> Layer:
     """The cluster's variables and its network table, for this number of nodes and this technology of the
     environment: for training alone."""
     if not step.trains:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import click
@@ -12,6 +11,7 @@ from hpctrain.cli.out import Out
 from hpctrain.cli.shared import scaffold
 from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.model.names import is_name
+from hpctrain.render.shell import quoted
 from hpctrain.run import files
 
 SCHEMA = "run.schema.json"
@@ -52,7 +52,7 @@ def run(out: Out, trainer: str | None, example: str | None, cluster: str | None,
         if not write(out, target, SCHEMA_LINE + text):
             return
     _write_schema(out, target)
-    out.next(f"hpctrain plan {shlex.quote(str(target))}")
+    out.next(f"hpctrain plan {quoted(str(target))}")
 
 
 def _write_example(out: Out, title: str, trainer: str, cluster: str | None, target: Path) -> bool:
