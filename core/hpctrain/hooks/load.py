@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
 from hpctrain.errors import ConfigError, HpctrainError, PluginError, Problem
+from hpctrain.hooks.importing import TookTooLong, quoting_prints, within
 from hpctrain.hooks.scan import Entry, duplicates, installed, names, published_clusters
 from hpctrain.versions import HOOK_API, OLDEST_HOOK_API
+
+IMPORT_SECONDS = 60.0
+"""For one plugin; cold network disks take ten for a large package."""
 
 SINGULAR = {
     "clusters": "cluster",
@@ -75,15 +76,12 @@ def load_file(path: Path, run_file: Path) -> tuple[Entry, ModuleType]:
 
 
 def _imported(entry: Entry, importing: Callable[[], ModuleType]) -> ModuleType:
-    """A plugin that ends the program has failed; what it prints is no answer of a command: it is quoted."""
-    with redirect_stdout(StringIO()) as printed:
-        try:
-            module = importing()
-        except (Exception, SystemExit) as error:
-            raise _unimportable(entry, error) from error
-    for line in printed.getvalue().splitlines():
-        print(f"hpctrain: {entry.label} printed {line!r} when it was imported", file=sys.stderr)
-    return module
+    """A plugin that ends the program, or does not come to an end itself, has failed."""
+    try:
+        with quoting_prints(entry.label), within(IMPORT_SECONDS):
+            return importing()
+    except (Exception, SystemExit, TookTooLong) as error:
+        raise _unimportable(entry, error) from error
 
 
 def checked(entry: Entry, module: ModuleType) -> ModuleType:

@@ -43,6 +43,8 @@ class Hooks:
         self._trace = trace
         self._disabled = frozenset(disabled)
         self.plugins: list[str] = []
+        self.files: dict[str, str] = {}
+        """Plugin -> the file that it was loaded from."""
         self.warnings: list[Problem] = []
 
     def add(self, entry: Entry, plugin: object) -> None:
@@ -61,6 +63,7 @@ class Hooks:
         except ValueError as error:
             raise PluginError.of("plugin-duplicate", f"{entry.label} is registered twice") from error
         self.plugins.append(f"{entry.id} ({entry.distribution} {entry.version})")
+        self.files[entry.id] = str(getattr(plugin, "__file__", ""))
 
     def call(self, hook: str, **arguments: Any) -> Any:
         """The answer of a first-answer hook (or None), or every answer, lowest priority first."""

@@ -15,7 +15,7 @@ from attrs import frozen
 from hpctrain.errors import SubmitError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
-from hpctrain.hooks.scan import names
+from hpctrain.hooks.scan import names, switched_off
 from hpctrain.model.job import Allocation, JobState, State
 from hpctrain.model.words import Loc
 from hpctrain.render.graph import Graph, Node
@@ -233,7 +233,7 @@ def query_jobs(
 
 def scheduler_hooks(scheduler: str, environ: Mapping[str, str]) -> Hooks:
     """What a run needs after it was rendered: its scheduler, and the observers."""
-    disabled = environ.get("HPCTRAIN_DISABLE_HOOKS", "").replace(",", " ").split()
+    disabled = switched_off(environ)
     hooks = Hooks(trace=bool(environ.get("HPCTRAIN_TRACE")), disabled=disabled)
     observers = [("hooks", name) for name in names("hooks") if name not in disabled]
     for kind, name in (("schedulers", scheduler), *observers):
