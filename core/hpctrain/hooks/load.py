@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from io import StringIO
@@ -25,6 +26,8 @@ SINGULAR = {
     "hooks": "site hooks",
     "commands": "command",
 }
+SLOW_SECONDS = 5
+"""An import that takes longer is named: its plugin's author can mend it, and nobody else would know."""
 
 
 def find(kind: str, name: str, entries: Mapping[str, tuple[Entry, ...]] | None = None) -> Entry:
@@ -76,20 +79,30 @@ def load_file(path: Path, run_file: Path) -> tuple[Entry, ModuleType]:
 
 def _imported(entry: Entry, importing: Callable[[], ModuleType]) -> ModuleType:
     """A plugin that ends the program has failed; what it prints is no answer of a command: it is quoted."""
+    began = time.monotonic()
     with redirect_stdout(StringIO()) as printed:
         try:
             module = importing()
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            _tell(entry, "was interrupted while it was imported")
+            raise
+        except BaseException as error:
             raise _unimportable(entry, error) from error
     for line in printed.getvalue().splitlines():
-        print(f"hpctrain: {entry.label} printed {line!r} when it was imported", file=sys.stderr)
+        _tell(entry, f"printed {line!r} when it was imported")
+    if (seconds := time.monotonic() - began) > SLOW_SECONDS:
+        _tell(entry, f"took {seconds:.0f} s to be imported, and every command that uses it waits")
     return module
+
+
+def _tell(entry: Entry, message: str) -> None:
+    print(f"hpctrain: {entry.label} {message}", file=sys.stderr)
 
 
 def checked(entry: Entry, module: ModuleType) -> ModuleType:
     """The module, if its `HPCTRAIN_API` is one that we support."""
     speaks = getattr(module, "HPCTRAIN_API", None)
-    if not isinstance(speaks, int) or not OLDEST_HOOK_API <= speaks <= HOOK_API:
+    if type(speaks) is not int or not OLDEST_HOOK_API <= speaks <= HOOK_API:
         message = "does not define HPCTRAIN_API" if speaks is None else f"speaks hook API {speaks!r}"
         upgrade = f"pip install --upgrade {entry.distribution} hpctrain"
         ours = f"HPCTRAIN_API = {HOOK_API}      (at the top of {module.__file__})"
