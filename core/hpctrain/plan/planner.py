@@ -18,6 +18,7 @@ from hpctrain.plan import queues
 from hpctrain.plan.around import Decisions, surround
 from hpctrain.plan.encode import digest
 from hpctrain.plan.goal import Goal
+from hpctrain.plan.order import need_order
 from hpctrain.plan.place import place
 from hpctrain.plan.proof import at_once, proof
 
@@ -43,6 +44,7 @@ def make(
     cluster = queues.with_queue_hardware(cluster, run.resources)
     planning = _Planning(run, cluster, pins, call, goal)
     steps = planning.steps()
+    need_order(steps, plugins, run.assets)
     placed, unplaced = place(steps, cluster)
     planned, conflicts = surround(planning.decisions(), placed)
     plan = Plan(
