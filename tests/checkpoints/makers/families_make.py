@@ -1,4 +1,4 @@
-"""Small models as transformers saves them: arguments DIR and JSON, name -> [CLASS, SETTINGS]."""
+"""Small models as transformers saves them: arguments DIR, JSON, name -> [CLASS, SETTINGS], [SHARD_SIZE]."""
 
 # mypy: ignore-errors
 # It runs in the environment with torch, which the type checker does not see.
@@ -20,4 +20,6 @@ for name, (kind, settings) in json.loads(sys.argv[2]).items():
     sizes = dict(SIZES)
     if "NeoX" in kind:
         del sizes["num_key_value_heads"]
-    model(model.config_class(**sizes | settings)).save_pretrained(Path(sys.argv[1]) / name)
+    model(model.config_class(**sizes | settings)).save_pretrained(
+        Path(sys.argv[1]) / name, max_shard_size=sys.argv[3] if len(sys.argv) > 3 else "5GB"
+    )
