@@ -135,7 +135,7 @@ def _warnings(report: Report) -> list[Problem]:
 
 def _shapes(report: Report) -> str:
     if report.shapes == "unproven":
-        return "; unproven: shapes, which follow from no configuration of a known family"
+        return "; unproven: shapes, which the configuration does not say for every tensor"
     return "; shapes as the configuration says"
 
 
