@@ -75,7 +75,8 @@ def rules_of(directory: RunDirectory, environ: Mapping[str, str]) -> tuple[Rule,
     hooks = Hooks(trace=bool(environ.get("HPCTRAIN_TRACE")))
     off = switched_off(environ)
     for event in directory.record.read():
-        for plugin_id in event.get("plugins", ()) if event["event"] == "created" else ():
+        plugins = event.get("plugins") if event["event"] == "created" else None
+        for plugin_id in plugins if isinstance(plugins, list) else ():
             kind, _, name = str(plugin_id).split(" ", 1)[0].partition(":")
             if kind == "hooks" and name in off:
                 continue

@@ -29,7 +29,7 @@ from hpctrain.run.registry import state_folder
 from hpctrain.run.status import Run, RunState, states
 from hpctrain.run.submit import submission
 from hpctrain.run.tools import Tools
-from hpctrain_job import documents, trust
+from hpctrain_job import trust
 
 if TYPE_CHECKING:
     from hpctrain.run.metrics import Metrics
@@ -115,12 +115,11 @@ class LiveRun:
 
     def checkpoints(self) -> Path | None:
         """The folder in which the trainer saves; None where it does not declare one."""
-        train = documents.read(self.directory.plan).get("train") or {}
-        layout = train.get("checkpoints")
-        if not layout:
+        layout = self.directory.layout
+        if layout is None:
             return None
         folder = f"{self.directory.name}/{self.directory.path.name}"
-        return Path(plain(Loc("checkpoints", folder), self.graph.binding), str(layout["folder"]))
+        return Path(plain(Loc("checkpoints", folder), self.graph.binding), layout.folder)
 
     def in_progress(self) -> bool:
         """Whether somebody or something works on one of its steps now."""
