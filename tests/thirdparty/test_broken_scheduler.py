@@ -84,7 +84,7 @@ def login(installed: Scratch, run_file: Path) -> Iterator[Login]:
     facts = installed.site / "hpc_lumi/cluster.toml"
     whole = facts.read_text()
     here = re.sub(r'path = "/[^"]*/(\w+)"', r'path = "{home}/\1"', whole).replace("slurm", "oak")
-    facts.write_text(here.replace("\narch = ", "\ndetect = ['.']\narch = ", 1))
+    facts.write_text(re.sub("(?m)^detect = .*", "detect = ['.']", here))
     run_file.write_text(run_file.read_text().replace('use = "ready"', 'use = ""'))
     distribution(installed.site, "hpctrain-oak", "0.7", {"hpctrain.schedulers": {"oak": "hpctrain_oak"}}, {})
     yield Login(installed, run_file.parent)

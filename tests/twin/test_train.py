@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.twin import site_file
+from tests.twin import site_file, slurmconf
 from tests.twin.fixtures import Start
 from tests.twin.user import User
 
@@ -26,7 +26,7 @@ def test_the_example_trains(name: str, who: str, twin: Start, torch: None) -> No
     assert found["metrics"]["step"] == 6
     assert "2 ranks; rank 0 on cpu" in user.log()
     job = user.twin.sh(f"scontrol show job {user.step(found)['job']}")
-    compute = {host.name for host in user.twin.site.hosts if host.place.name == "compute"}
+    compute = {host.name for host in user.twin.site.hosts if slurmconf.gpus(user.twin.site, host)}
     nodes = next(word for word in job.split() if word.startswith("NodeList=")).partition("=")[2]
     assert set(user.twin.sh(f"scontrol show hostnames {nodes}").split()) == compute
     assert f"UserId={who}({site_file.USERS[who]})" in job
