@@ -22,7 +22,7 @@ def convert_there(torch_run: TorchRun, *argv: object) -> int:
     return int(out.splitlines()[-1])
 
 
-def said(folder: Path) -> dict[str, Any]:
+def judged(folder: Path) -> dict[str, Any]:
     logits: dict[str, Any] = json.loads((folder / "conversion.json").read_text())["logits"]
     return logits
 
@@ -30,15 +30,15 @@ def said(folder: Path) -> dict[str, Any]:
 @pytest.mark.torch
 def test_transformers_computes_what_the_trainers_ranks_compute(torch_run: TorchRun, tmp_path: Path) -> None:
     make(tmp_path / "hf", PARALLEL, "F32", sigma=0.3)
-    there, back = tmp_path / "neox", tmp_path / "back"
+    sharded, back = tmp_path / "neox", tmp_path / "back"
     options = ("--verify", "logits", "-o")
-    assert convert_there(torch_run, tmp_path / "hf", "--to", "neox", "--tp", 2, *options, there) == 0
-    assert convert_there(torch_run, there, *options, back) == 0
-    for folder in (there, back):
-        found = said(folder)["library"]
-        assert found["by"].startswith("transformers ")
-        assert found["difference"] < library.LIMIT
-    assert said(back)["source_flow"] == "neox"
+    assert convert_there(torch_run, tmp_path / "hf", "--to", "neox", "--tp", 2, *options, sharded) == 0
+    assert convert_there(torch_run, sharded, *options, back) == 0
+    for folder in (sharded, back):
+        opinion = judged(folder)["library"]
+        assert opinion["by"].startswith("transformers ")
+        assert opinion["difference"] < library.LIMIT
+    assert judged(back)["source_flow"] == "neox"
 
 
 @pytest.mark.torch
@@ -55,7 +55,7 @@ def test_without_transformers_the_verdict_says_who_computed(convert: Call, tmp_p
     make(tmp_path / "hf", LLAMA, "F32", sigma=0.3)
     code, _, err = convert("hf", "--to", "nanotron", "--verify", "logits", "-o", "there")
     assert (code, "by two ways of our own: transformers is not installed here" in err) == (0, True), err
-    assert said(tmp_path / "there")["library"] == {"why_not": "transformers is not installed here"}
+    assert judged(tmp_path / "there")["library"] == {"reason": "transformers is not installed here"}
     code, _, err = convert("hf", "--verify", "logits", "-o", "copy")
     assert (code, "by one way of our own, which proves values and no meaning" in err) == (0, True), err
 
@@ -63,4 +63,4 @@ def test_without_transformers_the_verdict_says_who_computed(convert: Call, tmp_p
 def test_code_that_a_model_brings_is_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(library, "find_spec", lambda _name: True)
     model = Model({}, config={"auto_map": {"AutoModel": "modeling_x.X"}})
-    assert library.ask(tmp_path, model, [1]).why_not == "the model brings code of its own, which is not run"
+    assert library.ask(tmp_path, model, [1]).reason == "the model brings code of its own, which is not run"

@@ -1,4 +1,4 @@
-"""`hpctrain convert` beside torch and transformers: SITE with hpctrain's packages, ROOT, options of convert."""
+"""`hpctrain convert` beside torch and transformers: SITE with hpctrain's packages, ROOT, its options."""
 
 # mypy: ignore-errors
 # It runs in the environment with torch, which the type checker does not see.

@@ -153,5 +153,7 @@ def _judges(report: Report) -> str:
     if "by" in library:
         return f", by {library['by']} within {library['difference']:.0e}"
     ways = {report.logits["source_flow"], report.logits["target_flow"]}
-    own = "two ways of our own" if len(ways) > 1 else "one way of our own, which proves values and no meaning"
-    return f", by {own}: {library['why_not']}"
+    authors = (
+        "two ways of our own" if len(ways) > 1 else "one way of our own, which proves values and no meaning"
+    )
+    return f", by {authors}: {library['reason']}"

@@ -72,14 +72,14 @@ def _by_library(
     """What transformers makes of the side that is its own, beside what the source computes."""
     side = next((s for s in (target, source) if s.format == "hf"), None)
     if side is None or (side is source and source.options.dtype != "keep"):
-        return {"why_not": "neither side as it is computed is a folder of transformers"}
+        return {"reason": "neither side as it is computed is a folder of transformers"}
     opinion = library.ask(side.path, side.model, tokens)
     if opinion.logits is None:
-        return {"why_not": opinion.why_not}
+        return {"reason": opinion.reason}
     difference = _difference(have, opinion.logits[:, : have.shape[1]])
     if not difference <= limit:
-        says = f"logits that {opinion.by} computes from {side.format} differ from those of {source.path}"
-        _refuse(says, source, difference, limit)
+        message = f"logits that {opinion.by} computes from {side.format} differ from those of {source.path}"
+        _refuse(message, source, difference, limit)
     return {"by": opinion.by, "difference": difference}
 
 
@@ -88,10 +88,10 @@ def _difference(have: Array, got: Array) -> float:
     return float(np.abs(have - got).max() / max(np.abs(have).max(), np.finfo(np.float64).tiny))
 
 
-def _refuse(says: str, source: Side, difference: float, limit: float) -> None:
+def _refuse(message: str, source: Side, difference: float, limit: float) -> None:
     raise IntegrityError.of(
         "checkpoint-logits",
-        f"{says} by {difference:.1e}",
+        f"{message} by {difference:.1e}",
         where=str(source.path),
         notes=(f"{limit:.1e} of the largest logit is allowed",),
     )

@@ -25,23 +25,23 @@ class Opinion:
 
     logits: Array | None = None
     by: str = ""
-    why_not: str = ""
+    reason: str = ""
 
 
 def ask(folder: Path, model: Model, tokens: Sequence[int]) -> Opinion:
     """Let transformers compute; no code of the model's own is run, and no pickle is read."""
     if not all(map(find_spec, ("torch", "transformers"))):
-        return Opinion(why_not="transformers is not installed here")
+        return Opinion(reason="transformers is not installed here")
     if model.config.get("auto_map"):
-        return Opinion(why_not="the model brings code of its own, which is not run")
+        return Opinion(reason="the model brings code of its own, which is not run")
     size = 8 * sum(tensor.numel for tensor in model.tensors.values())
     if size > _free_memory() // 2:
-        return Opinion(why_not=f"in float64 it needs {size / 1e9:.0f} GB, more than half of the free memory")
+        return Opinion(reason=f"in float64 it needs {size / 1e9:.0f} GB, more than half of the free memory")
     try:
         return _computed(folder, tokens)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        reason = (str(error).splitlines() or [""])[0][:200]
-        return Opinion(why_not=f"transformers does not load it ({type(error).__name__}: {reason})")
+        text = (str(error).splitlines() or [""])[0][:200]
+        return Opinion(reason=f"transformers does not load it ({type(error).__name__}: {text})")
 
 
 def _computed(folder: Path, tokens: Sequence[int]) -> Opinion:
@@ -56,8 +56,8 @@ def _computed(folder: Path, tokens: Sequence[int]) -> Opinion:
         attn_implementation="eager",
     )
     with torch.no_grad():
-        found = model.double().eval()(torch.tensor([list(tokens)])).logits[0]
-    return Opinion(np.asarray(found.numpy(), np.float64), f"transformers {transformers.__version__}")
+        logits = model.double().eval()(torch.tensor([list(tokens)])).logits[0]
+    return Opinion(np.asarray(logits.numpy(), np.float64), f"transformers {transformers.__version__}")
 
 
 def _free_memory() -> int:
