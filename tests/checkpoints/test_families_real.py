@@ -21,7 +21,7 @@ WIDE = {"head_dim": 16}
 BIASED = {"attention_bias": True, "mlp_bias": True}
 TIED = {"tie_word_embeddings": True}
 MIXTURE = {"num_experts": 4, "moe_intermediate_size": 24, "num_experts_per_tok": 2}
-KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
+TABLED: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaForCausalLM", {}),
     "llama biased": ("LlamaForCausalLM", BIASED),
     "llama wide": ("LlamaForCausalLM", WIDE | TIED),
@@ -48,7 +48,7 @@ KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt_neox unbiased": ("GPTNeoXForCausalLM", {"attention_bias": False}),
     "gpt_neox headless": ("GPTNeoXModel", {}),
 }
-OTHER: dict[str, tuple[str, dict[str, Any]]] = {
+UNPROVEN: dict[str, tuple[str, dict[str, Any]]] = {
     "a head of its own": ("LlamaForSequenceClassification", {"num_labels": 3}),
     "layers that differ": ("Qwen3MoeForCausalLM", WIDE | MIXTURE | {"mlp_only_layers": [1]}),
     "no table": ("StableLmForCausalLM", {}),
@@ -58,19 +58,19 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
-def made(torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("families")
-    torch_run("families_make.py", folder, json.dumps(KNOWN | OTHER))
+    torch_run("families_make.py", folder, json.dumps(TABLED | UNPROVEN))
     return folder
 
 
 def test_every_table_is_compared_with_what_transformers_saves() -> None:
-    assert {name.partition(" ")[0] for name in KNOWN} == set(FAMILIES)
+    assert {name.partition(" ")[0] for name in TABLED} == set(FAMILIES)
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_every_shape_follows_and_every_damage_is_refused(made: Path, name: str) -> None:
-    path = made / name
+@pytest.mark.parametrize("name", TABLED)
+def test_every_shape_follows_and_every_damage_is_refused(folder: Path, name: str) -> None:
+    path = folder / name
     model = hf.read(path, ConvertOptions())
     assert check.check(model, path)
     for tensor in list(model.tensors):
@@ -84,9 +84,9 @@ def test_every_shape_follows_and_every_damage_is_refused(made: Path, name: str) 
             check.check(harmed, path)
 
 
-@pytest.mark.parametrize("name", OTHER)
+@pytest.mark.parametrize("name", UNPROVEN)
 def test_what_the_configuration_does_not_say_is_called_unproven(
-    made: Path, tmp_path: Path, name: str
+    folder: Path, tmp_path: Path, name: str
 ) -> None:
-    report = convert(made / name, "hf", tmp_path / "out", ConvertOptions(verify="roundtrip"))
+    report = convert(folder / name, "hf", tmp_path / "out", ConvertOptions(verify="roundtrip"))
     assert report.shapes == "unproven"

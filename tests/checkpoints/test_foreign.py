@@ -26,13 +26,13 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_what_is_known_of_a_folder_is_said(convert: Call, tmp_path: Path, name: str) -> None:
-    what, way, text = FOREIGN[name]
+    kind, remedy, text = FOREIGN[name]
     file = tmp_path / "source" / name
     file.parent.mkdir(parents=True)
     file.write_text(text)
     code, _, err = convert("source", "-o", "out")
-    assert (code, "error[checkpoint-format]: source " in err, what in err) == (2, True, True), err
-    assert way in err.partition("help: ")[2] or way == "full", err
+    assert (code, "error[checkpoint-format]: source " in err, kind in err) == (2, True, True), err
+    assert remedy in err.partition("help: ")[2] or remedy == "full", err
 
 
 def test_megatron_core_is_not_taken_for_torchs_own(tmp_path: Path) -> None:

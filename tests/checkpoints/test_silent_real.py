@@ -29,46 +29,46 @@ UNMERGED = {
 
 
 @pytest.fixture(scope="module")
-def made(torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("silent")
     torch_run("silent_make.py", "make", folder)
     return folder
 
 
 @pytest.mark.parametrize("name", UNMERGED)
-def test_an_adapter_that_no_merge_equals_is_refused_by_name(made: Path, tmp_path: Path, name: str) -> None:
-    options = ConvertOptions(base=made / "base")
+def test_an_adapter_that_no_merge_equals_is_refused_by_name(models: Path, tmp_path: Path, name: str) -> None:
+    options = ConvertOptions(base=models / "base")
     with pytest.raises(ConfigError, match=UNMERGED[name]):
-        convert(made / f"adapter-{name}", "hf", tmp_path / "out", options)
+        convert(models / f"adapter-{name}", "hf", tmp_path / "out", options)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("target", ["neox", "nanotron"])
 def test_scaled_rotary_embeddings_as_transformers_writes_them(
-    made: Path, tmp_path: Path, target: str
+    models: Path, tmp_path: Path, target: str
 ) -> None:
     with pytest.raises(ConfigError, match="cannot scale rotary embeddings"):
-        convert(made / "rope", target, tmp_path / "out", ConvertOptions())
-    config = json.loads((made / "rope/config.json").read_text())
+        convert(models / "rope", target, tmp_path / "out", ConvertOptions())
+    config = json.loads((models / "rope/config.json").read_text())
     scaling = {**config.pop("rope_parameters")}
     config |= {"rope_theta": scaling.pop("rope_theta"), "rope_scaling": scaling}  # as version 4 writes it
-    shutil.copytree(made / "rope", tmp_path / "earlier")
+    shutil.copytree(models / "rope", tmp_path / "earlier")
     (tmp_path / "earlier/config.json").write_text(json.dumps(config))
     with pytest.raises(ConfigError, match="cannot scale rotary embeddings"):
         convert(tmp_path / "earlier", target, tmp_path / "out", ConvertOptions())
 
 
 def test_what_comes_back_computes_the_same_in_transformers(
-    made: Path, torch_run: TorchRun, tmp_path: Path
+    models: Path, torch_run: TorchRun, tmp_path: Path
 ) -> None:
     """GPT-NeoX loses its settings and its record; remote code, which doubles the logits, comes along."""
-    convert(made / "neox", "neox", tmp_path / "neox", ConvertOptions())
+    convert(models / "neox", "neox", tmp_path / "neox", ConvertOptions())
     shutil.move(tmp_path / "neox/global_step0/configs", tmp_path / "configs")
     (tmp_path / "neox/conversion.json").unlink()
-    for config in (None, made / "neox/config.json"):
+    for config in (None, models / "neox/config.json"):
         with pytest.raises(ConfigError, match=r"no settings of its run|configuration of Hugging Face"):
             convert(tmp_path / "neox", "hf", tmp_path / "refused", ConvertOptions(config=config))
-    convert(tmp_path / "neox", "hf", made / "out/neox", ConvertOptions(config=tmp_path / "configs"))
-    report = convert(made / "remote", "hf", made / "out/remote", ConvertOptions(verify="roundtrip"))
+    convert(tmp_path / "neox", "hf", models / "out/neox", ConvertOptions(config=tmp_path / "configs"))
+    report = convert(models / "remote", "hf", models / "out/remote", ConvertOptions(verify="roundtrip"))
     assert report.shapes == "unproven"  # of a family of its own
-    assert json.loads(torch_run("silent_make.py", "errors", made)) == {"neox": 0.0, "remote": 0.0}
+    assert json.loads(torch_run("silent_make.py", "errors", models)) == {"neox": 0.0, "remote": 0.0}

@@ -14,8 +14,8 @@ class _Sign:
     """Files that give a kind of folder away."""
 
     glob: str
-    what: str
-    way: str
+    kind: str
+    remedy: str
 
 
 _HF = "transformers: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER)"
@@ -57,7 +57,7 @@ def recognised(path: Path) -> tuple[str, str] | None:
             return "is a distributed checkpoint of Megatron-Core (torch_dist)", "Megatron's own export to hf"
         sign = next((s for s in _SIGNS if any(place.glob(s.glob))), None)
         if sign is not None:
-            return sign.what, sign.way
+            return sign.kind, sign.remedy
     return None
 
 

@@ -64,10 +64,10 @@ def detect(path: Path) -> str:
     if matches:
         message = f"{path} holds checkpoints of several formats: {', '.join(matches)}"
         raise ConfigError.of("checkpoint-format", message, where=str(path), hint=f"--from {matches[0]}")
-    known = foreign.recognised(path) or _one_below(path)
+    kind = foreign.recognised(path) or _one_below(path)
     listed = ", ".join(names())
-    what, hint = known or (f"is not a checkpoint of a known format ({listed})", "")
-    raise ConfigError.of("checkpoint-format", f"{path} {what}", where=str(path), hint=hint)
+    complaint, hint = kind or (f"is not a checkpoint of a known format ({listed})", "")
+    raise ConfigError.of("checkpoint-format", f"{path} {complaint}", where=str(path), hint=hint)
 
 
 def _one_below(path: Path) -> tuple[str, str] | None:

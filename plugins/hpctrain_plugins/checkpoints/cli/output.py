@@ -144,4 +144,16 @@ def _trip(report: Report) -> str:
         return ""
     if not report.logits:
         return "; round trip exact"
-    return f"; round trip exact; logits equal within {report.logits['difference']:.0e}"
+    return f"; round trip exact; logits equal within {report.logits['difference']:.0e}{_judges(report)}"
+
+
+def _judges(report: Report) -> str:
+    """Who computed: two ways that share nothing, or our own alone, and why."""
+    library = report.logits["library"]
+    if "by" in library:
+        return f", by {library['by']} within {library['difference']:.0e}"
+    ways = {report.logits["source_flow"], report.logits["target_flow"]}
+    authors = (
+        "two ways of our own" if len(ways) > 1 else "one way of our own, which proves values and no meaning"
+    )
+    return f", by {authors}: {library['reason']}"

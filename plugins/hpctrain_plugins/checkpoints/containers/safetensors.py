@@ -68,8 +68,8 @@ def _tensor(name: str, entry: Mapping[str, Any], path: Path, data: int) -> Tenso
 def _packed(name: str, packed: Packed, path: Path, place: tuple[int, int, int]) -> Tensor:
     """A tensor of elements smaller than a byte, as its bytes."""
     data, low, high = place
-    size, rest = divmod(math.prod(packed.shape) * PACKED_BITS[packed.dtype], 8)
-    if rest or min(packed.shape, default=0) < 0 or (high - low, low < 0) != (size, False):
+    size, bits = divmod(math.prod(packed.shape) * PACKED_BITS[packed.dtype], 8)
+    if bits or min(packed.shape, default=0) < 0 or (high - low, low < 0) != (size, False):
         message = f"{name} in {path} has {high - low} bytes where its shape needs {size}"
         raise IntegrityError.of("checkpoint-shape", message, where=name)
     return attrs.evolve(whole(name, "U8", (size,), path, data + low), packed=packed)
@@ -95,8 +95,8 @@ def plan_file(name: str, tensors: Iterable[tuple[str, Tensor, str]], metadata: M
     placed, at = [], 0
     for key, tensor, dtype in tensors:
         size = tensor.numel * ITEMSIZE[dtype]
-        said = tensor.packed or Packed(dtype, tensor.shape)
-        header[key] = {"dtype": said.dtype, "shape": list(said.shape), "data_offsets": [at, at + size]}
+        stored = tensor.packed or Packed(dtype, tensor.shape)
+        header[key] = {"dtype": stored.dtype, "shape": list(stored.shape), "data_offsets": [at, at + size]}
         placed.append((at, tensor, dtype))
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()

@@ -93,8 +93,8 @@ def _shard_count(path: Path, stem: str) -> int:
     """How many shards there should be, as the first of them says; 0 where there is none."""
     start, end = stem.split(".")
     shards = sorted(path.glob(f"{start}-?????-of-?????.{end}")) if path.is_dir() else []
-    said = shards[0].stem[-5:] if shards else ""
-    return int(said) if said.isdigit() else 0
+    count = shards[0].stem[-5:] if shards else ""
+    return int(count) if count.isdigit() else 0
 
 
 def _add(model: Model, file: Path, pickled: bool) -> None:

@@ -106,8 +106,8 @@ class Family:
         if any(str(settings.get(key, value)) != value for key, value in self.even.items()):
             return {}
         shapes = dict(self._shaped(self.layer, config))
-        known = {name: shape for name, shape in shapes.items() if shape is not None}
-        return known if len(known) == len(shapes) else {}
+        complete = {name: shape for name, shape in shapes.items() if shape is not None}
+        return complete if len(complete) == len(shapes) else {}
 
     def is_tied(self, config: Mapping[str, Any]) -> bool:
         """Whether the head is the embedding."""
@@ -122,8 +122,8 @@ class Family:
             words, _, setting = text.partition(" if ")
             if setting and not settings.get(setting):
                 continue
-            said = [sizes[word] for word in words.split() if word in sizes]
-            shape = tuple(said) if len(said) == len(words.split()) else None
+            lengths = [sizes[word] for word in words.split() if word in sizes]
+            shape = tuple(lengths) if len(lengths) == len(words.split()) else None
             for number in range(sizes.get("experts", 1)) if "{e}" in name else ("",):
                 yield name.replace("{e}", str(number)), shape
 
