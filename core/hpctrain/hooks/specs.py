@@ -29,10 +29,13 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 
 
 @hookspec
-def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> Iterable[Pin]:
+def pin(
+    run: RunSpec, cluster: Cluster, binding: Binding, pins: tuple[Pin, ...], tools: ProgramRunner
+) -> Iterable[Pin]:
     """Make moving names fixed: versions, revisions, digests.
 
     Called by `hpctrain lock`, the only phase with network. ACTS. Every plugin's answer counts.
+    `pins` are those of the earlier lock, stale or not; `binding` says where steps left what it reads.
     Answer: one Pin for each name this plugin understands; raise ConfigError when a name does not exist.
 
     Example::
@@ -66,12 +69,7 @@ def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Iterable
 
 @hookspec(firstresult=True)
 def prepare_data(
-    name: str,
-    asset: Asset,
-    run: RunSpec,
-    cluster: Cluster,
-    pins: tuple[Pin, ...],
-    assets: Mapping[str, Word],
+    name: str, asset: Asset, run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], assets: Mapping[str, Word]
 ) -> Iterable[Step] | None:
     """The steps that bring one asset to this cluster; the last one makes it.
 
