@@ -14,7 +14,7 @@ from hpctrain.model.run import Asset, Origin, RunSpec
 from hpctrain.model.step import After, Launch, Need, Pin, Step
 from hpctrain.model.train import Train
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word
-from hpctrain.plan import queues
+from hpctrain.plan import facts, queues
 from hpctrain.plan.around import Decisions, surround
 from hpctrain.plan.encode import digest
 from hpctrain.plan.goal import Goal
@@ -94,6 +94,7 @@ class _Planning:
             train=self.train,
             launch=self.launch,
             assets=tuple(self.assets.values()),
+            code=self.assets.get(CODE),
             ask=self.ask,
         )
 
@@ -156,7 +157,8 @@ class _Planning:
         """The training, and before it what its trainer prepares and what proves that it needs no network."""
         if not self.run.train.use:
             return []
-        self.train = self.ask("train_command", assets=dict(self.assets))
+        copied = {CODE: facts.SOURCE} if CODE in self.assets else {}
+        self.train = self.ask("train_command", assets={**self.assets, **copied})
         if self.train is None:
             return []
         self._judge_start(self.train)
