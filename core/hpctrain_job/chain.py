@@ -196,7 +196,7 @@ def decide(event: Event, record: Record) -> tuple[Action, ...]:
     if isinstance(event, Ended):
         return _at_end(event, after)
     running = after.attempts[-1].job if _is_running(after) else ""
-    return _more(after, running, at_least=0 if after.waiting or running else 1)
+    return _refill(after, running, at_least=0 if after.waiting or running else 1)
 
 
 def applied(event: Event, record: Record) -> Record:
@@ -229,7 +229,7 @@ def _at_begin(event: Began, record: Record, after: Record) -> tuple[Action, ...]
         return (EndChain(why, after.waiting), Leave(why))
     if record.attempts[record.judged_from :] and seconds_left(record) <= 0:
         return (EndChain(USED_UP, after.waiting), Leave(USED_UP))
-    return (Train(), *_more(after, event.job))
+    return (Train(), *_refill(after, event.job))
 
 
 def _at_end(event: Ended, after: Record) -> tuple[Action, ...]:
@@ -237,7 +237,7 @@ def _at_end(event: Ended, after: Record) -> tuple[Action, ...]:
     if why:
         return (EndChain(why, after.waiting),)
     avoid = (Avoid(after.avoided, after.waiting),) if event.lost_nodes else ()
-    return (*avoid, *_more(after, event.job))
+    return (*avoid, *_refill(after, event.job))
 
 
 def _reason_to_end(event: Ended, after: Record) -> str:
@@ -256,7 +256,7 @@ def _reason_to_end(event: Ended, after: Record) -> str:
     return ""
 
 
-def _more(record: Record, newest: str, at_least: int = 0) -> tuple[Action, ...]:
+def _refill(record: Record, newest: str, at_least: int = 0) -> tuple[Action, ...]:
     """The jobs that the queue lacks: as many as the time left needs, and no more than it may hold."""
     needed = 1 + max(0, math.ceil(seconds_left(record) / record.terms.time))  # and a spare
     room = record.terms.links - _is_running(record)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hpctrain.model.layer import How
 from hpctrain.model.plan import Plan, PlannedStep, Survey
 from hpctrain.model.train import Numbers
-from hpctrain.plan import predict
+from hpctrain.plan import chain, predict
 from hpctrain.plan.around import RUN_FILE
 from hpctrain.plan.words import set_by, word_text
 from hpctrain.ui import text
@@ -51,6 +51,9 @@ def size_of(plan: Plan) -> str:
     nodes = f"{launch.nodes} node{'s' if launch.nodes != 1 else ''}"
     gpus = launch.nodes * launch.gpus_per_node
     amount = f"{gpus} GPU{'s' if gpus != 1 else ''} ({nodes})" if gpus else nodes
+    links = chain.of(plan)
+    if links is not None:
+        return f"{amount}, {links.total.short} in {links.attempts} jobs of {links.time.short}"
     return f"{amount}, {time.short}" if time else amount
 
 
@@ -124,8 +127,11 @@ def footer(plan: Plan, survey: Survey) -> list[str]:
         else []
     )
     if jobs:
-        hours = sum(s.step.minutes * s.step.launch.nodes for s in jobs) / 60
-        parts.append(f"{len(jobs)} job{'s' if len(jobs) != 1 else ''}, at most {hours:.1f} node-hours")
+        links = chain.of(plan)
+        times = {chain.TRAIN: links.attempts} if links else {}
+        hours = sum(s.step.minutes * s.step.launch.nodes * times.get(s.name, 1) for s in jobs) / 60
+        count = sum(times.get(s.name, 1) for s in jobs)
+        parts.append(f"{count} job{'s' if count != 1 else ''}, at most {hours:,.1f} node-hours")
     return ["; ".join(parts)] if parts else ["everything is done already"]
 
 
