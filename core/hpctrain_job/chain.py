@@ -42,6 +42,7 @@ class Cause(enum.Enum):
 
 FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.CANCELLED)
 """Causes that another attempt would meet again, or undo."""
+STOPPED = "stopped: "
 USED_UP = "its total time is used up"
 WHOLE = (Cause.SAVED, Cause.LIMIT)
 """Causes of an attempt that had all of its time."""
@@ -280,4 +281,4 @@ def _trailing(attempts: tuple[Attempt, ...], is_bad: Callable[[Attempt], bool]) 
 
 
 def _stop_words(record: Record) -> str:
-    return f"stopped: {record.stop_file} is there"
+    return f"{STOPPED}{record.stop_file} is there"

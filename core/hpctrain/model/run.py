@@ -77,6 +77,11 @@ class Resources:
     ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Words passed to the scheduler as they are: {slurm = ["--reservation=x"]}."""
 
+    @property
+    def is_chain(self) -> bool:
+        """Whether several jobs, one after the other, train."""
+        return self.total is not None and self.time is not None and self.total > self.time
+
 
 @frozen(kw_only=True)
 class Package:

@@ -11,9 +11,12 @@ from hpctrain.model.cluster import Cluster, Queue
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
+from hpctrain.model.words import Loc
 from hpctrain.plan import queues
 
 TRAIN = "train"
+SHARED = ("checkpoints", "data", "assets", "env", "images")
+"""Roles in which the project may write, where the site shares them; the first takes the stop file."""
 AVOID_SHARE = 20
 """One node of so many may be avoided at most, two in any case, and never one that the job would need."""
 
@@ -37,8 +40,10 @@ class Chain:
 def of(plan: Plan) -> Chain | None:
     """The chain of a plan; None where one job is all that the run asks for."""
     total, time, step = plan.run.resources.total, plan.run.resources.time, plan.step_named(TRAIN)
-    if plan.train is None or step is None or step.here or total is None or time is None or total <= time:
+    if plan.train is None or step is None or step.here or not plan.run.resources.is_chain:
         return None
+    assert total is not None
+    assert time is not None
     attempts = math.ceil(total.seconds / time.seconds)
     row = plan.cluster.queue_named(step.queue)
     room = row.jobs_per_user if row and row.jobs_per_user else attempts + 1
@@ -50,6 +55,15 @@ def of(plan: Plan) -> Chain | None:
         links=min(attempts + 1, room),
         avoid=max(0, min(max(2, machine // AVOID_SHARE), machine - nodes)),
     )
+
+
+def stop_place(plan: Plan) -> Loc | None:
+    """Where the project may leave a stop file for a run of this name; the run's folder follows."""
+    shared = (
+        role for role in SHARED if (facts := plan.cluster.storage.get(role)) and facts.share == "project"
+    )
+    role = next(shared, "")
+    return Loc(role, f"stop-{plan.run.name}-") if role else None
 
 
 def with_time(run: RunSpec, cluster: Cluster) -> RunSpec:

@@ -27,9 +27,11 @@ from hpctrain.run.executor import OnProgress, Outcome, Services, execute
 from hpctrain.run.poll import Poll
 from hpctrain.run.registry import state_folder
 from hpctrain.run.status import Run, RunState, states
-from hpctrain.run.submit import submission
+from hpctrain.run.submit import submissions
 from hpctrain.run.tools import Tools
 from hpctrain_job import documents, trust
+from hpctrain_job.attempts import Step
+from hpctrain_job.chain import Cause
 
 if TYPE_CHECKING:
     from hpctrain.run.metrics import Metrics
@@ -137,11 +139,21 @@ class LiveRun:
         if not jobs:
             self.remove_secrets()
             return
-        self.hooks.need("cancel_jobs", ids=tuple(jobs.values()), tools=self.tools)
+        chains = {s.step: s.chain.jobs for s in self.status().steps if s.chain and s.step in jobs}
+        for step in chains:
+            Step(self.directory.path, step).end(
+                Cause.CANCELLED.value
+            )  # a job that starts meanwhile leaves at once
+        links = [job for waiting in chains.values() for job in waiting]
+        ids = dict.fromkeys((*jobs.values(), *links))
+        self.hooks.need("cancel_jobs", ids=tuple(ids), tools=self.tools)
         entries = self.directory.record.read()
-        for step, job in jobs.items():
-            last = submission(entries, step)
-            self.directory.record.append("cancelled", step=step, tag=last.tag if last else "", job=job)
+        for step in jobs:
+            for submission in submissions(entries, step):
+                if submission.job in ids:
+                    self.directory.record.append(
+                        "cancelled", step=step, tag=submission.tag, job=submission.job
+                    )
         self.remove_secrets()
 
     def secrets_left(self) -> tuple[str, ...]:
@@ -178,6 +190,7 @@ class LiveRun:
             self.graph,
             self._services(on_progress or _silent),
             {s.step: s.state for s in steps},
+            {s.step: s.chain.jobs for s in steps if s.chain},
         )
 
     def execute(self, on_progress: OnProgress, allocation: Allocation | None = None) -> Outcome:
