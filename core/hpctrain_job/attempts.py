@@ -26,7 +26,7 @@ SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
 NEARLY = 0.9
 """From this share of its time on, an attempt that was told to end had come to its time limit."""
-SAID = {
+SCHEDULER_CAUSES = {
     "cancelled": Cause.CANCELLED,
     "limit": Cause.LIMIT,
     "taken": Cause.TAKEN,
@@ -95,15 +95,16 @@ class Step:
             return None
         folder = self.checkpoints / layout["folder"]
         return max(
-            (found.step for found in resume.complete(folder, layout["name"], layout["complete"])), default=0
+            (checkpoint.step for checkpoint in resume.complete(folder, layout["name"], layout["complete"])),
+            default=0,
         )
 
     def record(self, waiting: Iterable[str] = (), stop_file: str = "") -> chain.Record:
         """The record that the judge is asked with."""
         record = chain.Record(self.terms())
         for event in self.events():
-            found = _event(event)
-            record = chain.applied(found, record) if found else record
+            step_event = _event(event)
+            record = chain.applied(step_event, record) if step_event else record
         begun = {attempt.job for attempt in record.attempts}
         still = tuple(job for job in waiting if job not in begun)
         return replace(record, waiting=still, ended=self.ended, stop_file=stop_file)
@@ -119,15 +120,15 @@ class Step:
 def begin(step: Step, job: str, nodes: Sequence[str], stop_file: str) -> list[str]:
     """An attempt begins: what job.sh has to do now, one word and its arguments a line."""
     record = step.record(step.submitted(), stop_file)
-    told: list[str] = []
+    lines: list[str] = []
     last = record.attempts[-1] if record.attempts else None
     if last is not None and last.is_open and not record.ended:
         # whoever is alive says of the one before it that it left no word
-        told += _judged(
+        lines += _judged(
             step, chain.Ended(last.job, _last_sign(step, last), Cause.LOST, step.newest()), record
         )
         record = step.record(step.submitted(), stop_file)
-    return told + _judged(step, chain.Began(job, time.time(), step.newest(), tuple(nodes)), record)
+    return lines + _judged(step, chain.Began(job, time.time(), step.newest(), tuple(nodes)), record)
 
 
 def end(step: Step, job: str, cause: Cause, lost_nodes: Sequence[str], stop_file: str) -> list[str]:
@@ -136,16 +137,16 @@ def end(step: Step, job: str, cause: Cause, lost_nodes: Sequence[str], stop_file
     return _judged(step, chain.Ended(job, time.time(), cause, step.newest(), tuple(lost_nodes)), record)
 
 
-def cause(code: int, signal: str, said: str, *, is_refused: bool, lost_nodes: bool, share: float) -> Cause:
+def cause(code: int, signal: str, reason: str, *, is_refused: bool, lost_nodes: bool, share: float) -> Cause:
     """Why an attempt ended, by its exit code, the signal that it got, the scheduler's words, and the share of
     its time that it had."""
-    known = SAID.get(said)
+    by_scheduler = SCHEDULER_CAUSES.get(reason)
     if code == 0:
         return Cause.FINISHED
     if code == SETTING:
         return Cause.NETWORK if is_refused else Cause.SETTING
-    if known is not None and not (code == SAVED and known is Cause.LIMIT):
-        return known
+    if by_scheduler is not None and not (code == SAVED and by_scheduler is Cause.LIMIT):
+        return by_scheduler
     if signal == "TERM" and share < NEARLY:
         return Cause.CANCELLED
     if code == SAVED:
@@ -194,10 +195,10 @@ def _event(entry: Mapping[str, Any]) -> chain.Event | None:
     if entry.get("event") == "began":
         return chain.Began(str(entry["job"]), at, entry.get("step"), tuple(entry.get("nodes", ())))
     if entry.get("event") == "ended":
-        known = Cause(entry["cause"])
+        why = Cause(entry["cause"])
         until = float(entry.get("until", at))
         return chain.Ended(
-            str(entry["job"]), until, known, entry.get("step"), tuple(entry.get("lost_nodes", ()))
+            str(entry["job"]), until, why, entry.get("step"), tuple(entry.get("lost_nodes", ()))
         )
     return chain.Continued(at) if entry.get("event") == "continued" else None
 
@@ -241,7 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         why = cause(
             options.code,
             options.signal,
-            options.said,
+            options.reason,
             is_refused=refused,
             lost_nodes=bool(nodes),
             share=share,
@@ -263,7 +264,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stop", type=Path, action="append", default=[], help="a file that asks for the end")
     parser.add_argument("--code", type=int, default=0, help="how the ranks ended")
     parser.add_argument("--signal", default="", help="what told them to end")
-    parser.add_argument("--said", default="", help=f"the scheduler's reason: {', '.join(SAID)}")
+    parser.add_argument("--reason", default="", help=f"the scheduler's reason: {', '.join(SCHEDULER_CAUSES)}")
     parser.add_argument("--nodes", default="", help="the attempt's nodes; at its end those that failed")
     return parser
 

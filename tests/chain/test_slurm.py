@@ -128,7 +128,8 @@ def test_a_limit_on_jobs_that_nobody_knew_leaves_the_rest_to_continue(rig: Rig, 
     """A site whose sbatch refuses the third job: the run has started all the same."""
     refusal = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy"
     count = f"{tmp_path}/count"
-    body = f'echo >>{count}; (($(wc -l <{count}) < 3)) || {{ echo "{refusal}" >&2; exit 1; }}; exec "${{real[@]}}" "$@"'
+    full = f'(($(wc -l <{count}) < 3)) || {{ echo "{refusal}" >&2; exit 1; }}'
+    body = f'echo >>{count}; {full}; exec "${{real[@]}}" "$@"'
     folder = rig.clients("limited", sbatch=body)
     root = rig.dir / "chains/limited"
     root.mkdir(parents=True)

@@ -102,10 +102,10 @@ hpc_chain_begin() {  # this job is one of a chain: what its judge says, and a wa
 hpc_own_log() { tail -c "+$((hpc_log_from + 1))" "logs/$HPC_STEP.log" | tail -n 1000; }  # of this attempt
 
 hpc_chain_end() {  # how this attempt ended, with what the scheduler says of it
-  local code=$1 said='' lost=''
-  [[ -z $hpc_signal ]] || said=$(hpc_said) || said=
+  local code=$1 reason='' lost=''
+  [[ -z $hpc_signal ]] || reason=$(hpc_said) || reason=
   ((code == 0 || code == 75)) || lost=$(hpc_lost_nodes) || lost=
-  hpc_judge end --code="$code" --signal="$hpc_signal" --said="$said" --nodes="$lost"
+  hpc_judge end --code="$code" --signal="$hpc_signal" --reason="$reason" --nodes="$lost"
 }
 
 # What a scheduler does for a chain, where it can: its word for why this job ends (cancelled, limit, taken, node),

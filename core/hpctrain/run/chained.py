@@ -69,8 +69,10 @@ def live(
     pairs = []
     for submission in submitted:
         for job in jobs:
-            same = job.tag == submission.tag if job.tag else bool(submission.job) and job.id == submission.job
-            if same and not job.state.over:
+            is_its = (
+                job.tag == submission.tag if job.tag else bool(submission.job) and job.id == submission.job
+            )
+            if is_its and not job.state.over:
                 pairs.append((submission, job))
                 break
     return tuple(pairs)

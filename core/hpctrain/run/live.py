@@ -124,6 +124,17 @@ class LiveRun:
         folder = f"{self.directory.name}/{self.directory.path.name}"
         return Path(plain(Loc("checkpoints", folder), self.graph.binding), str(layout["folder"]))
 
+    def stop_file(self) -> str:
+        """Where a file ends a training of several jobs: shared with the project where the site has such a
+        place. Empty for a training of one job."""
+        links = next((node.links for node in self.graph.nodes if node.links), None)
+        if links is None:
+            return ""
+        private = str(self.directory.path / "stop")
+        if links.stop is None or not isinstance(self.graph.binding.roots.get(links.stop.role), str):
+            return private
+        return plain(links.stop, self.graph.binding) + self.directory.path.name
+
     def in_progress(self) -> bool:
         """Whether somebody or something works on one of its steps now."""
         return self.status().is_in_progress
