@@ -36,7 +36,7 @@ class Trainer:
         return Train(argv=("train",), checkpoints=self.layout)
 
 
-def site(*rows: Queue, **hardware: object) -> Cluster:
+def site(*rows: Queue, **hardware: Any) -> Cluster:
     return cluster(JOBS, queues=rows or (Queue(**ROW),), **{"nodes": 100, **hardware})
 
 
@@ -93,7 +93,7 @@ def test_what_one_job_does_is_no_chain(asked: dict[str, Any]) -> None:
 
 def test_the_plan_says_jobs_and_node_hours() -> None:
     plan = made(site(), total="10d")
-    assert plan_text.size_of(plan) == "2 nodes, 10d in 10 jobs of 1d"
+    assert plan_text.size_of(plan) == "2 nodes, 10d in 10 jobs of 1d, 480 node-hours"
     assert plan_text.footer(plan, Survey(is_on_cluster=True)) == ["10 jobs, at most 480.0 node-hours"]
 
 

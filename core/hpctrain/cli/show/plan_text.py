@@ -42,7 +42,7 @@ def header(plan: Plan) -> str:
 
 
 def size_of(plan: Plan) -> str:
-    """How large the training is: `16 GPUs (2 nodes), 1h30m`."""
+    """How large the training is: `16 GPUs (2 nodes), 1h30m`, or `…, 10d in 10 jobs of 1d, 480 node-hours`."""
     train = next((s for s in plan.steps if s.step.trains), None)
     if train is None:
         count = len(plan.steps)
@@ -53,7 +53,9 @@ def size_of(plan: Plan) -> str:
     amount = f"{gpus} GPU{'s' if gpus != 1 else ''} ({nodes})" if gpus else nodes
     links = chain.of(plan)
     if links is not None:
-        return f"{amount}, {links.total.short} in {links.attempts} jobs of {links.time.short}"
+        hours = launch.nodes * links.attempts * links.time.seconds / 3600
+        jobs = f"{links.total.short} in {links.attempts} jobs of {links.time.short}"
+        return f"{amount}, {jobs}, {text.count(round(hours))} node-hours"
     return f"{amount}, {time.short}" if time else amount
 
 
