@@ -14,7 +14,7 @@ from hpctrain.model.run import Asset, Origin, RunSpec
 from hpctrain.model.step import After, Launch, Need, Pin, Step
 from hpctrain.model.train import Train
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word
-from hpctrain.plan import facts, queues
+from hpctrain.plan import chain, facts, queues
 from hpctrain.plan.around import Decisions, surround
 from hpctrain.plan.encode import digest
 from hpctrain.plan.goal import Goal
@@ -40,7 +40,7 @@ def make(
     goal: Goal | None = None,
 ) -> Plan:
     """The plan of a run, or of the part of it that `goal` wants. Pure as long as the hooks are."""
-    run = goal.of(run) if goal else run
+    run = chain.with_time(goal.of(run) if goal else run, cluster)
     cluster = queues.with_queue_hardware(cluster, run.resources)
     planning = _Planning(run, cluster, pins, call, goal)
     steps = planning.steps()

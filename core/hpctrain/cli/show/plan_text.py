@@ -9,7 +9,7 @@ from hpctrain.errors import HpctrainError
 from hpctrain.model.layer import How
 from hpctrain.model.plan import Plan, PlannedStep, Survey
 from hpctrain.model.train import Numbers
-from hpctrain.plan import predict
+from hpctrain.plan import chain, predict
 from hpctrain.plan.around import RUN_FILE
 from hpctrain.plan.words import set_by, word_text
 from hpctrain.ui import text
@@ -43,7 +43,7 @@ def header(plan: Plan) -> str:
 
 
 def size_of(plan: Plan) -> str:
-    """How large the training is: `16 GPUs (2 nodes), 1h30m`."""
+    """How large the training is: `16 GPUs (2 nodes), 1h30m`, or `…, 10d in 10 jobs of 1d, 480 node-hours`."""
     train = next((s for s in plan.steps if s.step.trains), None)
     if train is None:
         count = len(plan.steps)
@@ -52,6 +52,11 @@ def size_of(plan: Plan) -> str:
     nodes = f"{launch.nodes} node{'s' if launch.nodes != 1 else ''}"
     gpus = launch.nodes * launch.gpus_per_node
     amount = f"{gpus} GPU{'s' if gpus != 1 else ''} ({nodes})" if gpus else nodes
+    links = chain.of(plan)
+    if links is not None:
+        hours = launch.nodes * links.attempts * links.time.seconds / 3600
+        jobs = f"{links.total.short} in {links.attempts} jobs of {links.time.short}"
+        return f"{amount}, {jobs}, {text.count(round(hours))} node-hours"
     return f"{amount}, {time.short}" if time else amount
 
 
@@ -125,8 +130,11 @@ def footer(plan: Plan, survey: Survey) -> list[str]:
         else []
     )
     if jobs:
-        hours = sum(s.step.minutes * s.step.launch.nodes for s in jobs) / 60
-        parts.append(f"{len(jobs)} job{'s' if len(jobs) != 1 else ''}, at most {hours:.1f} node-hours")
+        links = chain.of(plan)
+        times = {chain.TRAIN: links.attempts} if links else {}
+        hours = sum(s.step.minutes * s.step.launch.nodes * times.get(s.name, 1) for s in jobs) / 60
+        count = sum(times.get(s.name, 1) for s in jobs)
+        parts.append(f"{count} job{'s' if count != 1 else ''}, at most {hours:,.1f} node-hours")
     return ["; ".join(parts)] if parts else ["everything is done already"]
 
 
