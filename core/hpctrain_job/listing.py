@@ -56,7 +56,7 @@ class Listing(NamedTuple):
 
 def read(text: str) -> Listing:
     """The list of a file, or of a lock, where it is one line."""
-    head, *lines = text.replace(" | ", "\n").splitlines() or [""]
+    head, *lines = text[text.find("# ") :].replace(" | ", "\n").splitlines() or [""]
     words = head.split()
     if words[:2] != ["#", PYTHON] or len(words) < 3:
         raise ValueError("the list does not start with the image's Python")
@@ -73,7 +73,7 @@ def read(text: str) -> Listing:
 
 def one_line(listing: Listing) -> str:
     """The list for a lock, which stays readable with it."""
-    return " | ".join(listing.lines())
+    return " | ".join((f"{len(listing.packages)} packages", *listing.lines()))
 
 
 def constrained(line: str) -> str:

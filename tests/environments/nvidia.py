@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.environments.conftest import wheel
@@ -60,10 +61,12 @@ class Image:
             "NCCL_VERSION": "2.25.1",
         }
 
-    def run(self, *argv: str, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *argv: str, code: int = 0, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """A program in the image; `python3` is its own."""
         step = {"HOME": str(self.folder), "PYTHONPATH": str(ROOT / "core"), "PYTHONNOUSERSITE": "1"}
-        environ = {**step, **self.environ, **env}
+        environ = {**step, **self.environ, **(env or {})}
         done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         return done

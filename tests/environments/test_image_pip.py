@@ -18,6 +18,7 @@ from hpctrain.model.step import Pin
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.tools import Tools
 from hpctrain_plugins.environments import apptainer
+from hpctrain_plugins.environments.image import pip
 from tests.defaults.rig import World, cluster, plan
 from tests.environments import nvidia
 from tests.environments.conftest import wheel
@@ -157,8 +158,11 @@ def test_the_list_stays_in_the_lock_where_the_cluster_is_not(rig: Rig) -> None:
     rig.asked()
     before = rig.pins(rig.run("trl"))
     shutil.rmtree(rig.world.root("images"))
+    rig.sif.unlink()
     again = rig.pins(rig.run("trl", "tokenizers"), before)
-    assert [pin for pin in again if pin.kind == "has"] == [pin for pin in before if pin.kind == "has"]
+    facts = [pin for pin in before if pin.kind in ("has", "image")]
+    assert len(facts) == 2
+    assert [pin for pin in again if pin.kind in ("has", "image")] == facts
     assert "tokenizers" in {pin.name for pin in again}
 
 
@@ -235,3 +239,14 @@ def test_what_pip_would_do_without_all_this(rig: Rig) -> None:
     refused = rig.image.run(*line, "--no-deps", "regex==2026.1.1", code=1)
     assert "ResolutionImpossible" in refused.stderr
     assert "Would install regex-2024.11.6" in rig.image.run(*line, "regex").stdout
+
+
+def test_a_constraint_file_that_pip_conf_names_does_not_count_either(rig: Rig) -> None:
+    (rig.folder / "pip").mkdir()
+    (rig.folder / "pip/pip.conf").write_text(f"[global]\nconstraint = {rig.image.constraint}\n")
+    line = (*pip.install("python3"), "--dry-run", "--no-index", f"--find-links={rig.wheels}", "regex")
+    told = {"XDG_CONFIG_HOME": str(rig.folder)}
+    words = [str(word) for word in line]
+    assert "Would install regex-2026.1.1" in rig.image.run(*words, env=told).stdout
+    alone = ["env", "--unset=PIP_CONSTRAINT", *words[2:]]
+    assert "Would install regex-2024.11.6" in rig.image.run(*alone, env=told).stdout

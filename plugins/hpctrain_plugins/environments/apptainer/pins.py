@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpctrain.plugin import Binding, Cluster, ConfigError, Pin, RunSpec
+from hpctrain.toolbox import pinned_value
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.apptainer import image_request
 from hpctrain_plugins.environments.apptainer.image_request import WHERE, ImageRequest
@@ -20,7 +21,7 @@ def resolve(
 ) -> list[Pin]:
     """The pins of the image and, where it is known what the image has, of the packages."""
     request = image_request.read(run, cluster, ())
-    digest = _digest(request)
+    digest = _digest(request) or pinned_value(before, image.KIND, request.image.text)
     image_pins = [Pin(request.image.text, image.KIND, digest)] if digest else []
     request = image_request.read(run, cluster, tuple(image_pins))
     if request.overlay is None:
@@ -43,7 +44,7 @@ def _digest(request: ImageRequest) -> str:
 
 
 def _file(request: ImageRequest, path: Path) -> str:
-    """The id of an image that lies here; off the cluster nobody can know it."""
+    """The id of an image that lies here; off the cluster only an earlier lock can know it."""
     from hpctrain_job import sif
 
     try:

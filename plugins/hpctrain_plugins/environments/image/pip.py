@@ -14,11 +14,12 @@ def install(python: Word, constraint: Word = "", env: Mapping[str, str] = NONE) 
     """pip's command up to the packages; `constraint` is the constraint file of the step.
 
     The image's own constraint file does not count: its lines stand in `constraint`, but for what is
-    replaced. It would also count where pip builds a package, with older tools than the package asks for.
+    replaced. It would also count where pip builds a package, with older tools than the package asks for. An
+    empty file takes its place, since pip overlooks a variable that is empty where a pip.conf names the file.
     """
     variables = (f"{name}={value}" for name, value in env.items())
     keep = ("--constraint", constraint) if constraint else ()
-    return ("env", "PIP_CONSTRAINT=", *variables, python, "-m", "pip", "install", *keep)
+    return ("env", "PIP_CONSTRAINT=/dev/null", *variables, python, "-m", "pip", "install", *keep)
 
 
 def judged(listed: Word, constraint: Word, replaced: Iterable[str]) -> tuple[Word, ...]:
