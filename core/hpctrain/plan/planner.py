@@ -154,7 +154,7 @@ class _Planning:
         """The training, and before it what its trainer prepares and what proves that it needs no network."""
         if not self.run.train.use:
             return []
-        self.train = self.ask("train_command", assets=dict(self.assets))
+        self.train = self.ask("train_command", assets=dict(self.assets), pins=self.pins)
         if self.train is None:
             return []
         self._judge_start(self.train)
