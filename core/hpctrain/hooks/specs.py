@@ -1,8 +1,7 @@
 """The hooks. Their names and arguments are the API that plugins stand on; nothing else lives here.
 
-PURE hooks return data and touch nothing: no file, clock, environment, network or subprocess. They
-may take any earlier value and fewer arguments than are offered. ACTING hooks get `tools`, core's
-only way to start a process, and never import subprocess.
+PURE hooks return data and touch nothing: no file, clock, environment, network or subprocess. They may take
+fewer arguments than are offered. ACTING hooks get `tools`, core's only way to start a process.
 """
 
 from __future__ import annotations
@@ -95,8 +94,7 @@ def convert_checkpoint(
     """The steps from checkpoint format `source` to `target`, or None when you cannot.
 
     Called while planning `[checkpoint] export`. PURE. First answer wins.
-    `checkpoint` is a path; its last part may be `newest`, which the job resolves by `layout`, the
-    trainer's way to name its checkpoints.
+    `checkpoint` is a path; its last part may be `newest`, which the job resolves by `layout`.
 
     Example::
 
@@ -124,11 +122,13 @@ def checkout(run: RunSpec, cluster: Cluster) -> Code | None:
 
 
 @hookspec(firstresult=True)
-def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train | None:
+def train_command(
+    run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pins: tuple[Pin, ...]
+) -> Train | None:
     """The command that every rank runs, with how to read its progress and its checkpoints.
 
     Called while planning. PURE. `assets` maps each asset's name to the Loc where it lies; `code` is the run's
-    own copy of it, in which programs may write.
+    own copy of it, in which programs may write, and `.code` what all runs share.
     Options of the trainer are `run.train.options`, an instance of the module's `Options` class.
 
     Example::
@@ -199,8 +199,8 @@ def enter_env(
     """How a command gets into the environment that `build_env` made.
 
     Called while planning, for each step that runs inside. PURE. `binds` are the folders that the step's
-    container must see: the run's directory, the folder of the step's tokens where it reads one, the storage
-    roles that it uses, and what the network and the trainer bring. A prefix needs none of them.
+    container must see: the run's directory, that of the step's tokens where it reads one, the storage roles
+    that it uses, and what the network and the trainer bring. A prefix needs none of them.
 
     Example::
 

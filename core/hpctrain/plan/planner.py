@@ -25,7 +25,7 @@ from hpctrain.plan.proof import at_once, proof
 Call = Callable[..., Any]
 TRAIN = "train"
 NEWEST = Join(Var("HPC_CHECKPOINTS"), "/newest")
-CODE = "code"
+CODE, ORIGIN = "code", ".code"
 """The name under which a trainer finds the user's own repository among its assets."""
 
 
@@ -157,8 +157,8 @@ class _Planning:
         """The training, and before it what its trainer prepares and what proves that it needs no network."""
         if not self.run.train.use:
             return []
-        copied = {CODE: facts.SOURCE} if CODE in self.assets else {}
-        self.train = self.ask("train_command", assets={**self.assets, **copied})
+        code = {CODE: facts.SOURCE, ORIGIN: self.assets[CODE]} if CODE in self.assets else {}
+        self.train = self.ask("train_command", assets={**self.assets, **code}, pins=self.pins)
         if self.train is None:
             return []
         self._judge_start(self.train)

@@ -17,10 +17,10 @@ _TABLE = (
      r"|hipErrorOutOfMemory|RESOURCE_EXHAUSTED: Out of memory"),
      "the GPU's memory is full",
      "a smaller batch per GPU with more accumulation steps, activation checkpointing, or more GPUs", CERTAIN),
-    # What jobs are killed by that use more than they asked for: slurmstepd and srun, PBS, the kernel's log.
-    ("job-memory",
-     (r"oom[_-]kill event|exceeded memory limit \(\d+ > \d+\)|Exceeded (?:job|step) memory limit"
-     r"|^srun: error: .*: tasks? [\d,-]+: Out Of Memory|PBS: job killed: v?mem \S+ exceeded limit"
+    # What jobs are killed by that use more than they asked for: Slurm's, PBS's and the kernel's words.
+    ("job-memory", (r"oom[_-]kill event|exceeded memory limit \(\d+ > \d+\)"
+     r"|Exceeded (?:job|step) memory limit|^\w+: error: .*: tasks? [\d,-]+: Out Of Memory"
+     r"|job killed: v?mem \S+ exceeded limit"
      r"|Memory cgroup out of memory: Kill|oom-kill:constraint=CONSTRAINT_MEMCG"),
      "the job used more memory on a node than it asked for, and its processes were killed",
      "[resources] memory_gb with more than that, which is of a node; or fewer data workers", CERTAIN),

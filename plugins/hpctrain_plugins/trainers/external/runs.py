@@ -25,7 +25,7 @@ from hpctrain_plugins.trainers.external.config import Machine
 from hpctrain_plugins.trainers.external.places import CHECKPOINTS
 from hpctrain_plugins.trainers.yaml_file import Yaml, read
 
-CODE = "code"
+CODE, ORIGIN = "code", ".code"
 ENV = (
     EnvVar(name="OMP_NUM_THREADS", value="1", how=How.DEFAULT, why="ranks that share cores burn them"),
     EnvVar(name="TOKENIZERS_PARALLELISM", value="false", why="its threads do not survive a fork"),
