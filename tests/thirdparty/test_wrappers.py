@@ -127,7 +127,7 @@ def test_the_sites_environment_stands_in_for_every_venv(alice: Alice) -> None:
     found = over(alice)
     log = (Path(found["path"]) / "logs/train.log").read_text()
     assert found["state"] == "done", log
-    assert log.splitlines() == [alice.variables["ACME_ROOT"], "hello from acme"]
+    assert log.splitlines()[-2:] == [alice.variables["ACME_ROOT"], "hello from acme"]
     assert [row["step"] for row in found["steps"]] == ["train"], "nothing was built"
     assert "hooks:acme_rules" in alice("plan", "run.toml", "--explain", "ACME_ENV")
 
