@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.thirdparty import scratch
+from tests.thirdparty.polaris import on_polaris
 from tests.thirdparty.scratch import HERE, Scratch
 
+__all__ = ["on_polaris"]
 PLUGINS = ("hpctrain-lumi", "hpctrain-perlmutter", "hpctrain-podman-hpc", "hpctrain-polaris")
 collect_ignore = list(PLUGINS)  # their tests run where they are installed
 

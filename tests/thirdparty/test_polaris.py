@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from hpctrain.runfile.facts import load_cluster
-from tests.e2e.product import SYSTEM
 from tests.patience import wait_for
-from tests.standin_pbs.fixtures import Standin
 from tests.standin_pbs.site import queues_of
-from tests.thirdparty.scratch import HERE, Scratch
+from tests.thirdparty.polaris import FACTS, Alice
 
-FACTS = HERE / "hpctrain-polaris/hpc_polaris"
-ROLES = ("home", "state", "env", "images", "assets", "checkpoints", "runs")
 DESCENT = (
     'BEGIN { srand(ENVIRON["HPC_RANK"]); for (step = 1; step <= 20; step++) { loss = 4 * 0.8 ^ step;'
     ' if (ENVIRON["HPC_RANK"] == 0) { printf "step %d loss %.4f\\n", step, loss; fflush() } }'
     ' print ENVIRON["HPC_RANK"], ENVIRON["CUDA_VISIBLE_DEVICES"], ENVIRON["NCCL_NET"],'
-    ' ENVIRON["https_proxy"] >"rank." ENVIRON["HPC_RANK"] }'
+    ' ENVIRON["https_proxy"] }'
 )
 """A descent that every rank walks and the first one tells of; then what each rank was given."""
 PROGRAM = json.dumps(["awk", DESCENT])
@@ -49,45 +42,11 @@ metrics = 'step (?P<step>\\d+) loss (?P<loss>[\\d.]+)'
 """
 
 
-@attrs.frozen
-class Alice:
-    """A user of a login node whose PBS is the stand-in, and whose folders are her own."""
-
-    installed: Scratch
-    standin: Standin
-    folder: Path
-
-    def __call__(self, *argv: str, code: int = 0) -> str:
-        environ = {
-            "PATH": f"{self.standin.bin}:{self.installed.folder / 'bin'}:{SYSTEM}",
-            "HOME": str(self.folder / "home"),
-            "HPCTRAIN_SETTINGS": str(self.folder / "settings.toml"),
-            "LANG": "C.UTF-8",
-        }
-        program = str(self.installed.folder / "bin/hpctrain")
-        done = subprocess.run(
-            [program, *argv], cwd=self.folder, env=environ, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout if code == 0 else done.stderr
-
-    def json(self, *argv: str) -> Any:
-        return json.loads(self(*argv, "--json"))
-
-
 @pytest.fixture
-def alice(installed: Scratch, tmp_path: Path) -> Iterator[Alice]:
-    standin = Standin(tmp_path)
-    standin.set(queues=queues_of(load_cluster(FACTS)), default_queue="debug")
-    storage = "".join(
-        f'[cluster.polaris.storage.{role}]\npath = "{tmp_path}/home/{role}"\nsource = "inferred"\n'
-        for role in ROLES
-    )
-    (tmp_path / "home").mkdir()
-    (tmp_path / "settings.toml").write_text(f'[cluster.polaris]\ndetect = ["."]\n{storage}')
-    (tmp_path / "run.toml").write_text(RUN)
-    yield Alice(installed, standin, tmp_path)
-    standin.clean()
+def alice(on_polaris: Alice) -> Alice:
+    """With a run file of her own."""
+    (on_polaris.folder / "run.toml").write_text(RUN)
+    return on_polaris
 
 
 def test_a_run_trains_on_two_nodes_of_its_queue(alice: Alice) -> None:
@@ -107,9 +66,10 @@ def test_a_run_trains_on_two_nodes_of_its_queue(alice: Alice) -> None:
     assert job["Account_Name"] == "datascience"
     last = alice.json("metrics", "descent")["rows"][-1]
     assert (last["step"], last["loss"]) == (20, 0.0461)
-    ranks = [(Path(found["path"]) / f"rank.{rank}").read_text() for rank in range(8)]
+    texts = [(Path(found["path"]) / f"logs/train.rank{rank}.log").read_text() for rank in range(8)]
+    ranks = [text.splitlines()[-1] for text in texts]
     proxy = "http://proxy.alcf.anl.gov:3128"
-    assert ranks == [f"{rank} 3,2,1,0 AWS Libfabric {proxy}\n" for rank in range(8)]
+    assert ranks == [f"{rank} 3,2,1,0 AWS Libfabric {proxy}" for rank in range(8)]
 
 
 def test_what_its_queues_refuse_is_refused_before_qsub(alice: Alice) -> None:
