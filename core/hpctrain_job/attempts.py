@@ -6,7 +6,6 @@ folder: `chain.json` (the terms), `attempts.jsonl` (every event), `ended` (why t
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -14,10 +13,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpctrain_job import chain, documents, resume
 from hpctrain_job.chain import Cause
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 TERMS, EVENTS, ENDED = "chain.json", "attempts.jsonl", "ended"
 SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
@@ -252,7 +254,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> ArgumentParser:
+    import argparse  # the control plane reads this module and parses nothing
+
     parser = argparse.ArgumentParser(
         prog="hpctrain_job.attempts", description=(__doc__ or "").splitlines()[0]
     )

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 from hpctrain.model.job import State
+from hpctrain.model.step import After
 from hpctrain_job.chain import Cause
 from tests.chain.program import loss_after
 from tests.chain.rig import ChainRun, environ, plan
 from tests.patience import wait_for
+from tests.schedulers import build
 
 TRAIN = 'exec "$HPC_PYTHON" program.py "$HPC_CHECKPOINTS" {goal} {seconds}'
 
@@ -94,6 +97,7 @@ def test_a_stop_file_saves_and_ends_it(runs: list[ChainRun], tmp_path: Path) -> 
 
 def test_cancel_ends_all_of_its_jobs(runs: list[ChainRun], tmp_path: Path) -> None:
     run = started(runs, tmp_path, TRAIN.format(goal=900, seconds=0.1), total="3h", time="1h")
+    wait_for("the first steps", lambda: len(run.rows()) > 3, 30)
     running = run.until(State.RUNNING, seconds=30)
     assert running.chain is not None
     assert len(running.chain.jobs) == 4
@@ -112,3 +116,19 @@ def test_continue_adds_what_a_limit_on_jobs_left_out(runs: list[ChainRun], tmp_p
     assert len(run.submitted()) == 2
     run.until(State.WAITING, State.DONE, seconds=40)
     assert [row["step"] for row in run.rows()] == list(range(1, run.rows()[-1]["step"] + 1))
+
+
+def test_a_step_behind_the_training_waits_until_the_chain_has_finished(
+    runs: list[ChainRun], tmp_path: Path
+) -> None:
+    made = plan("local", "exit 0", total="2h", time="1h")
+    behind = attrs.evolve(build.step("touch exported", name="export"), after=(After("train"),))
+    export = attrs.evolve(made.steps[0], step=behind)
+    run = ChainRun.create(tmp_path, attrs.evolve(made, steps=(*made.steps, export)), environ())
+    runs.append(run)
+    assert run.submit().waiting == ("export",)
+    wait_for("the training", lambda: run.live.states()["train"] is State.DONE, 30)
+    assert run.live.states()["export"] is State.WAITING
+    run.live.resume()
+    wait_for("the export", lambda: run.live.states()["export"] is State.DONE, 30)
+    assert (run.path / "exported").exists()

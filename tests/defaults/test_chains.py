@@ -83,6 +83,16 @@ def test_a_limit_on_jobs_of_a_user_is_kept_by_the_chain() -> None:
     assert (links.attempts, links.links) == (10, 4)
 
 
+def test_a_cap_over_a_projects_jobs_is_kept_by_the_chain() -> None:
+    on = site(gpus_per_node=4)
+    for gpus, nodes, count in ((32, None, 4), (None, 7, 3), (None, 1, 1)):
+        policy = attrs.evolve(on.policy, max_gpus=gpus, max_nodes=nodes)
+        capped = attrs.evolve(on, policy=policy)
+        links = chain.of(made(capped, total="10d"))
+        assert links is not None
+        assert links.links == count
+
+
 @pytest.mark.parametrize("asked", [{}, {"time": "5h"}, {"total": "20h"}, {"total": "5h", "time": "5h"}])
 def test_what_one_job_does_is_no_chain(asked: dict[str, Any]) -> None:
     plan = made(site(), **asked)

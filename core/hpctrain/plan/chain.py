@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import attrs
 from attrs import frozen
 
 from hpctrain.model.cluster import Cluster, Queue
 from hpctrain.model.duration import Duration
-from hpctrain.model.plan import Plan
+from hpctrain.model.plan import Plan, PlannedStep
 from hpctrain.model.run import RunSpec
 from hpctrain.model.words import Loc
 from hpctrain.plan import queues
@@ -32,7 +33,7 @@ class Chain:
     total: Duration
     """What the run file asks for."""
     links: int
-    """The most that are in the queue at once: the attempts and a spare, or what the queue takes of a user."""
+    """The most that are in the queue at once: the attempts and a spare, or what the site takes of a user."""
     avoid: int
     """How many nodes that failed may be left out."""
 
@@ -45,16 +46,25 @@ def of(plan: Plan) -> Chain | None:
     assert total is not None
     assert time is not None
     attempts = math.ceil(total.seconds / time.seconds)
-    row = plan.cluster.queue_named(step.queue)
-    room = row.jobs_per_user if row and row.jobs_per_user else attempts + 1
     machine, nodes = plan.cluster.hardware.nodes, step.step.launch.nodes
     return Chain(
         attempts=attempts,
         time=time,
         total=total,
-        links=min(attempts + 1, room),
+        links=min((attempts + 1, *_room(plan, step))),
         avoid=max(0, min(max(2, machine // AVOID_SHARE), machine - nodes)),
     )
+
+
+def _room(plan: Plan, step: PlannedStep) -> Iterator[int]:
+    """How many such jobs each limit of the site leaves room for, running and waiting ones together."""
+    row, policy, launch = plan.cluster.queue_named(step.queue), plan.cluster.policy, step.step.launch
+    yield from (limit for limit in (row and row.jobs_per_user, row and row.jobs_per_project) if limit)
+    gpus = launch.nodes * launch.gpus_per_node
+    if policy.max_gpus is not None and gpus:
+        yield max(1, policy.max_gpus // gpus)
+    if policy.max_nodes is not None:
+        yield max(1, policy.max_nodes // launch.nodes)
 
 
 def stop_place(plan: Plan) -> Loc | None:

@@ -150,6 +150,11 @@ hpc_forward() {  # bash runs a trap only between commands, so the ranks run besi
 
 hpc_start() {  # the scheduler's starter, again where `hpc_again` says that nothing began
   local code=0
+  if [[ $hpc_signal ]]; then # nothing runs yet that could hear it
+    echo "hpctrain: told to end ($hpc_signal) before the ranks began" >&2
+    [[ $hpc_signal == TERM ]] && return 143
+    return 75
+  fi
   rm -f "steps/$HPC_STEP/began"
   hpc_wait "$@" || code=$?
   while ((code)) && hpc_again "$code" && [[ -z $hpc_signal ]]; do

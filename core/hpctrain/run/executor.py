@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 from attrs import frozen
@@ -21,7 +22,6 @@ from hpctrain.run.artefact import differing
 from hpctrain.run.clock import now
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.execute import run_step
-from hpctrain.run.links import Links, Scheduler, hand_over
 from hpctrain.run.submit import (
     Order,
     Patience,
@@ -32,7 +32,10 @@ from hpctrain.run.submit import (
     submit_step,
 )
 from hpctrain.run.tools import Tools
-from hpctrain_job import attempts, trust
+from hpctrain_job import trust
+
+if TYPE_CHECKING:
+    from hpctrain.run.links import Links
 
 OnProgress = Callable[[str, Node, str], None]
 """Called with what happens (exists, start, line, done, job or waits), the step and a detail."""
@@ -202,6 +205,9 @@ class _Executor:
 
     def jobs_of(self, node: Node) -> Links:
         """The jobs of a step's chain, with those that were submitted just now."""
+        from hpctrain.run.links import Scheduler, hand_over  # most runs have no chain
+        from hpctrain_job import attempts
+
         return hand_over(
             attempts.Step(self.run.path, node.name, self.checkpoints()),
             lambda behind: self.order(node, behind),

@@ -30,8 +30,6 @@ from hpctrain.run.status import Run, RunState, states
 from hpctrain.run.submit import submissions
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust
-from hpctrain_job.attempts import Step
-from hpctrain_job.chain import Cause
 
 if TYPE_CHECKING:
     from hpctrain.run.metrics import Metrics
@@ -149,13 +147,7 @@ class LiveRun:
         if not jobs:
             self.remove_secrets()
             return
-        chains = {s.step: s.chain.jobs for s in self.status().steps if s.chain and s.step in jobs}
-        for step in chains:
-            Step(self.directory.path, step).end(
-                Cause.CANCELLED.value
-            )  # a job that starts meanwhile leaves at once
-        links = [job for waiting in chains.values() for job in waiting]
-        ids = dict.fromkeys((*jobs.values(), *links))
+        ids = dict.fromkeys((*jobs.values(), *self._end_chains(jobs)))
         self.hooks.need("cancel_jobs", ids=tuple(ids), tools=self.tools)
         entries = self.directory.record.read()
         for step in jobs:
@@ -165,6 +157,16 @@ class LiveRun:
                         "cancelled", step=step, tag=submission.tag, job=submission.job
                     )
         self.remove_secrets()
+
+    def _end_chains(self, steps: Iterable[str]) -> list[str]:
+        """Mark the chains of these steps as ended, for a job that starts now; the ids of their jobs."""
+        chains = {s.step: s.chain.jobs for s in self.status().steps if s.chain and s.step in steps}
+        if chains:
+            from hpctrain_job import attempts, chain
+
+            for step in chains:
+                attempts.Step(self.directory.path, step).end(chain.Cause.CANCELLED.value)
+        return [job for jobs in chains.values() for job in jobs]
 
     def secrets_left(self) -> tuple[str, ...]:
         """The steps that are over and whose tokens are still on the disk.

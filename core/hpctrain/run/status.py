@@ -7,18 +7,20 @@ import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 from attrs import frozen
 
 from hpctrain.model.job import JobState, State
 from hpctrain.render.graph import Node
-from hpctrain.run import chained
-from hpctrain.run.chained import ChainState
 from hpctrain.run.poll import Answer, Poll
 from hpctrain.run.record import Entry, Record
 from hpctrain.run.submit import Submission, submission, submissions
 from hpctrain_job import documents
+
+if TYPE_CHECKING:
+    from hpctrain.run.chained import ChainState
 
 IN_PROGRESS = (State.BUILDING, State.QUEUED, State.RUNNING)
 """States of a step that somebody or something works on now."""
@@ -113,7 +115,11 @@ def states(runs: Sequence[Run], poll: Poll) -> list[RunState]:
 def _questions(run: Run, node: Node, entries: list[Entry]) -> tuple[Submission, ...]:
     """The submissions of a step that the scheduler must be asked about."""
     submitted = submissions(entries, node.name)
-    return chained.unsettled(run.directory, node.name, submitted) if node.links else submitted[-1:]
+    if not node.links:
+        return submitted[-1:]
+    from hpctrain.run import chained
+
+    return chained.unsettled(run.directory, node.name, submitted)
 
 
 def run_state(steps: Iterable[StepState]) -> State:
@@ -174,6 +180,8 @@ def _chain_without_scheduler(directory: Path, node: Node, entries: list[Entry]) 
 
 
 def _chain(directory: Path, node: Node, jobs: tuple[str, ...] = ()) -> ChainState:
+    from hpctrain.run import chained
+
     assert node.links is not None
     return chained.chain_state(directory, node.name, node.links.attempts, jobs)
 
@@ -256,6 +264,8 @@ def _chain_with_scheduler(
     directory: Path, node: Node, submitted: tuple[Submission, ...], answer: Answer
 ) -> StepState:
     """The state of the job that trains, else of the next one; once its chain has ended, of the whole."""
+    from hpctrain.run import chained
+
     live = chained.live(submitted, answer.jobs)
     chain = _chain(directory, node, tuple(job.id for _, job in live))
     running = [(s, job) for s, job in live if job.state is State.RUNNING]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpctrain.cli.out import Out
 from hpctrain.model.job import State
-from hpctrain.run.chained import ChainState
 from hpctrain.run.find import open_run
 from hpctrain.run.status import SAVED, RunState, StepState
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
+
+if TYPE_CHECKING:
+    from hpctrain.run.chained import ChainState
 
 STYLES = {State.DONE: "ok", State.FAILED: "error", State.CANCELLED: "warn", State.UNKNOWN: "warn"}
 
