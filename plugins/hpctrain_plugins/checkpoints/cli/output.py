@@ -62,7 +62,9 @@ def head(report: Report) -> str:
     main = ", ".join(_TYPES.get(name, name) for name, _ in types.most_common(2))
     parameters = amount_text(report.parameters)
     size = size_text(report.bytes_written)
-    return f"{source} -> {report.target_format}   {parameters} parameters, {main}, {size}"
+    ranks = report.decisions.get("ranks")
+    target = f"{report.target_format} (ranks {ranks})" if ranks else report.target_format
+    return f"{source} -> {target}   {parameters} parameters, {main}, {size}"
 
 
 def done(out: Out, report: Report) -> None:
@@ -136,7 +138,7 @@ def _warnings(report: Report) -> list[Problem]:
 def _shapes(report: Report) -> str:
     if report.shapes == "unproven":
         return "; unproven: shapes, which the configuration does not say for every tensor"
-    return "; shapes as the configuration says"
+    return f"; shapes as the {report.shapes} says"
 
 
 def _trip(report: Report) -> str:
