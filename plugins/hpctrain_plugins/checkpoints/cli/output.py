@@ -69,9 +69,8 @@ def head(report: Report) -> str:
 
 def done(out: Out, report: Report) -> None:
     """Print how a conversion went: time, memory, size, notes."""
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     out.say(
-        f"{head(report)}, peak memory {size_text(memory)}",
+        f"{head(report)}, peak memory {size_text(_peak_memory())}",
         f"wrote {_tensors(report)}   {duration_text(report.seconds)}",
         *_notes(report),
         f"verified: every source tensor used once or named{_trip(report)}{_shapes(report)}",
@@ -79,6 +78,16 @@ def done(out: Out, report: Report) -> None:
     )
     out.warn(_warnings(report))
     out.lines([str(report.out)])
+
+
+def _peak_memory() -> int:
+    """Of this program; what getrusage says is inherited from the one that started it."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    peaks = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+    return 1024 * (peaks[0] if peaks else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def mapping(out: Out, report: Report) -> None:
