@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule, State
     from hpctrain.model.layer import Bind, EnvVar, File, How, Layer, Module, Quote, Scope
     from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
+    from hpctrain.model.reading import Reading
     from hpctrain.model.run import Asset, Code, Package, RunSpec, Stack
     from hpctrain.model.step import After, Artifact, Launch, Need, Pin, Ranks, Step, When
     from hpctrain.model.tools import ProgramRunner
@@ -78,6 +79,7 @@ else:
             "Plan": "hpctrain.model.plan:Plan",
             "PlannedStep": "hpctrain.model.plan:PlannedStep",
             "Survey": "hpctrain.model.plan:Survey",
+            "Reading": "hpctrain.model.reading:Reading",
             "Asset": "hpctrain.model.run:Asset",
             "Code": "hpctrain.model.run:Code",
             "Package": "hpctrain.model.run:Package",
@@ -157,6 +159,7 @@ __all__ = [
     "Quote",
     "Ranks",
     "Raw",
+    "Reading",
     "Rule",
     "RunSpec",
     "Scope",

@@ -188,7 +188,7 @@ class Session:
         from hpctrain.run import pinning
 
         try:
-            pins = pinning.resolve(self.hooks, self.run, self.cluster, self.lock, self._tools())
+            pins = pinning.resolve(self.hooks, self.run, self.cluster, self.binding, self.lock, self._tools())
         except (ConfigError, NotReachable) as error:
             raise type(error)(*self._layers.located(error.problems)) from None
         return self.with_pins(pins)

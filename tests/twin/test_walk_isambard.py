@@ -14,8 +14,8 @@ from tests.checkpoints.models import GPT_NEOX, make
 from tests.e2e.test_tunnel import STAND_IN, archive
 from tests.twin.fixtures import Start
 from tests.twin.life import TORCH
-from tests.twin.overlay import ROOT
 from tests.twin.services.inside import ready, repository, shadow
+from tests.twin.site_file import ROOT
 from tests.twin.user import User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

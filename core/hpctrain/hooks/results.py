@@ -65,6 +65,8 @@ def checked(hook: str, value: Any) -> Any:
         return items
     if not isinstance(value, SINGLE[hook]):
         raise WrongResult(f"returned {type(value).__name__}, not {SINGLE[hook].__name__}")
+    if isinstance(value, str) and len(value.split()) > 1:  # what the program printed
+        raise WrongResult(f"returned {value!r}, not the job's id alone")
     values.check(value)
     return value
 

@@ -15,7 +15,7 @@ from attrs import frozen
 from hpctrain.errors import SubmitError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
-from hpctrain.hooks.scan import names
+from hpctrain.hooks.scan import names, switched_off
 from hpctrain.model.job import Allocation, JobState, State
 from hpctrain.model.words import Loc
 from hpctrain.render.graph import Graph, Node
@@ -27,9 +27,11 @@ from hpctrain.run.executor import OnProgress, Outcome, Services, execute
 from hpctrain.run.poll import Poll
 from hpctrain.run.registry import state_folder
 from hpctrain.run.status import Run, RunState, states
-from hpctrain.run.submit import submission
+from hpctrain.run.submit import submissions
 from hpctrain.run.tools import Tools
-from hpctrain_job import documents, trust
+from hpctrain_job import trust
+from hpctrain_job.attempts import Step
+from hpctrain_job.chain import Cause
 
 if TYPE_CHECKING:
     from hpctrain.run.metrics import Metrics
@@ -115,12 +117,22 @@ class LiveRun:
 
     def checkpoints(self) -> Path | None:
         """The folder in which the trainer saves; None where it does not declare one."""
-        train = documents.read(self.directory.plan).get("train") or {}
-        layout = train.get("checkpoints")
-        if not layout:
+        layout = self.directory.layout
+        if layout is None:
             return None
         folder = f"{self.directory.name}/{self.directory.path.name}"
-        return Path(plain(Loc("checkpoints", folder), self.graph.binding), str(layout["folder"]))
+        return Path(plain(Loc("checkpoints", folder), self.graph.binding), layout.folder)
+
+    def stop_file(self) -> str:
+        """Where a file ends a training of several jobs: shared with the project where the site has such a
+        place. Empty for a training of one job."""
+        links = next((node.links for node in self.graph.nodes if node.links), None)
+        if links is None:
+            return ""
+        private = str(self.directory.path / "stop")
+        if links.stop is None or not isinstance(self.graph.binding.roots.get(links.stop.role), str):
+            return private
+        return plain(links.stop, self.graph.binding) + self.directory.path.name
 
     def in_progress(self) -> bool:
         """Whether somebody or something works on one of its steps now."""
@@ -137,11 +149,21 @@ class LiveRun:
         if not jobs:
             self.remove_secrets()
             return
-        self.hooks.need("cancel_jobs", ids=tuple(jobs.values()), tools=self.tools)
+        chains = {s.step: s.chain.jobs for s in self.status().steps if s.chain and s.step in jobs}
+        for step in chains:
+            Step(self.directory.path, step).end(
+                Cause.CANCELLED.value
+            )  # a job that starts meanwhile leaves at once
+        links = [job for waiting in chains.values() for job in waiting]
+        ids = dict.fromkeys((*jobs.values(), *links))
+        self.hooks.need("cancel_jobs", ids=tuple(ids), tools=self.tools)
         entries = self.directory.record.read()
-        for step, job in jobs.items():
-            last = submission(entries, step)
-            self.directory.record.append("cancelled", step=step, tag=last.tag if last else "", job=job)
+        for step in jobs:
+            for submission in submissions(entries, step):
+                if submission.job in ids:
+                    self.directory.record.append(
+                        "cancelled", step=step, tag=submission.tag, job=submission.job
+                    )
         self.remove_secrets()
 
     def secrets_left(self) -> tuple[str, ...]:
@@ -178,6 +200,7 @@ class LiveRun:
             self.graph,
             self._services(on_progress or _silent),
             {s.step: s.state for s in steps},
+            {s.step: s.chain.jobs for s in steps if s.chain},
         )
 
     def execute(self, on_progress: OnProgress, allocation: Allocation | None = None) -> Outcome:
@@ -233,7 +256,7 @@ def query_jobs(
 
 def scheduler_hooks(scheduler: str, environ: Mapping[str, str]) -> Hooks:
     """What a run needs after it was rendered: its scheduler, and the observers."""
-    disabled = environ.get("HPCTRAIN_DISABLE_HOOKS", "").replace(",", " ").split()
+    disabled = switched_off(environ)
     hooks = Hooks(trace=bool(environ.get("HPCTRAIN_TRACE")), disabled=disabled)
     observers = [("hooks", name) for name in names("hooks") if name not in disabled]
     for kind, name in (("schedulers", scheduler), *observers):

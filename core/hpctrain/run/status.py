@@ -13,9 +13,11 @@ from attrs import frozen
 
 from hpctrain.model.job import JobState, State
 from hpctrain.render.graph import Node
+from hpctrain.run import chained
+from hpctrain.run.chained import ChainState
 from hpctrain.run.poll import Answer, Poll
 from hpctrain.run.record import Entry, Record
-from hpctrain.run.submit import Submission, submission
+from hpctrain.run.submit import Submission, submission, submissions
 from hpctrain_job import documents
 
 IN_PROGRESS = (State.BUILDING, State.QUEUED, State.RUNNING)
@@ -49,6 +51,8 @@ class StepState:
     """Cancelled, and not over yet."""
     origin: str = ""
     """Where an asset came from: cache, or hub, url, git."""
+    chain: ChainState | None = None
+    """Where several jobs do it, one after the other: how far they have come."""
 
 
 @frozen(kw_only=True)
@@ -98,11 +102,18 @@ def states(runs: Sequence[Run], poll: Poll) -> list[RunState]:
     open_ = [
         job
         for run, entries, steps in rows
-        for step in steps
-        if step.source == "nobody" and (job := submission(entries, step.step))
+        for node, step in zip(run.nodes, steps, strict=True)
+        if step.source == "nobody"
+        for job in _questions(run, node, entries)
     ]
     answer = poll.ask([j.job for j in open_ if j.job], [j.tag for j in open_])
     return [_run(run, entries, steps, answer) for run, entries, steps in rows]
+
+
+def _questions(run: Run, node: Node, entries: list[Entry]) -> tuple[Submission, ...]:
+    """The submissions of a step that the scheduler must be asked about."""
+    submitted = submissions(entries, node.name)
+    return chained.unsettled(run.directory, node.name, submitted) if node.links else submitted[-1:]
 
 
 def run_state(steps: Iterable[StepState]) -> State:
@@ -127,7 +138,7 @@ def exit_record(directory: Path, step: str) -> Ended | None:
             attempt=int(fields.get("attempt", 0)),
             signal=str(fields.get("signal", "")),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
 
@@ -140,6 +151,8 @@ def _without_scheduler(directory: Path, node: Node, entries: list[Entry]) -> Ste
     last = submission(entries, node.name)
     if last is None:
         return _local_state(node, entries)
+    if node.links:
+        return _chain_without_scheduler(directory, node, entries)
     if last.refused:
         return StepState(step=node.name, state=State.FAILED, reason="the scheduler refused it")
     ended = exit_record(directory, node.name)
@@ -147,6 +160,22 @@ def _without_scheduler(directory: Path, node: Node, entries: list[Entry]) -> Ste
         return _by_exit(node.name, ended, last)
     # an attempt that ended badly may be queued again under the same id: only the scheduler knows
     return StepState(step=node.name, state=State.UNKNOWN, job=last.job, source="nobody")
+
+
+def _chain_without_scheduler(directory: Path, node: Node, entries: list[Entry]) -> StepState:
+    submitted = submissions(entries, node.name)
+    ended = exit_record(directory, node.name)
+    done = next((s for s in submitted if ended and ended.code == 0 and s.job == ended.job), None)
+    if done is not None and ended is not None:
+        return attrs.evolve(_by_exit(node.name, ended, done), chain=_chain(directory, node))
+    if all(s.refused for s in submitted):
+        return StepState(step=node.name, state=State.FAILED, reason="the scheduler refused it")
+    return StepState(step=node.name, state=State.UNKNOWN, job=submitted[-1].job, source="nobody")
+
+
+def _chain(directory: Path, node: Node, jobs: tuple[str, ...] = ()) -> ChainState:
+    assert node.links is not None
+    return chained.chain_state(directory, node.name, node.links.attempts, jobs)
 
 
 _LOCAL_EVENTS = ("step-started", "step-ended", "step-exists")
@@ -175,20 +204,25 @@ def _alive(started: Entry) -> bool:
     """Whether the process still runs; of another machine we cannot know it and believe the record."""
     if started.get("host") != os.uname().nodename:
         return True
+    pid = started.get("pid")
+    if not isinstance(pid, int) or not 0 < pid < 1 << 31:
+        return False
     with contextlib.suppress(PermissionError):
         try:
-            os.kill(int(started.get("pid", 0)), 0)
-        except (ProcessLookupError, ValueError):
+            os.kill(pid, 0)
+        except ProcessLookupError:
             return False
     return True
 
 
 def _run(run: Run, entries: list[Entry], steps: list[StepState], answer: Answer) -> RunState:
     final = tuple(
-        _with_scheduler(run.directory, step, submission(entries, step.step), answer)
-        if step.source == "nobody"
-        else step
-        for step in steps
+        step
+        if step.source != "nobody"
+        else _chain_with_scheduler(run.directory, node, submissions(entries, step.step), answer)
+        if node.links
+        else _with_scheduler(run.directory, step, submission(entries, step.step), answer)
+        for node, step in zip(run.nodes, steps, strict=True)
     )
     origins = {e.get("step"): str(e.get("origin", "")) for e in entries if e.get("event") == "asset"}
     final = tuple(attrs.evolve(step, origin=origins.get(step.step, "")) for step in final)
@@ -216,6 +250,32 @@ def _with_scheduler(directory: Path, step: StepState, last: Submission | None, a
     state = State.CANCELLED if jobs[0].state is State.CANCELLED else result.state
     reason = ", ".join(filter(None, (jobs[0].reason, result.reason)))
     return attrs.evolve(result, state=state, reason=reason, scheduler=jobs[0])
+
+
+def _chain_with_scheduler(
+    directory: Path, node: Node, submitted: tuple[Submission, ...], answer: Answer
+) -> StepState:
+    """The state of the job that trains, else of the next one; once its chain has ended, of the whole."""
+    live = chained.live(submitted, answer.jobs)
+    chain = _chain(directory, node, tuple(job.id for _, job in live))
+    running = [(s, job) for s, job in live if job.state is State.RUNNING]
+    if running or (live and not chain.ended):
+        last, job = (running or live)[0]
+        result = attrs.evolve(_by_scheduler(node.name, job), chain=chain)
+        if all(s.cancelled for s, _ in live):
+            return attrs.evolve(result, ending=True, reason="cancelled, it is ending")
+        return result
+    ended = exit_record(directory, node.name)
+    last = next((s for s in reversed(submitted) if ended and s.job == ended.job), submitted[-1])
+    single = StepState(step=node.name, state=State.UNKNOWN, job=last.job, source="nobody")
+    result = attrs.evolve(_with_scheduler(directory, single, last, answer), chain=chain)
+    if not chain.ended:
+        return result
+    state = chained.end_state(chain.ended)
+    reason = ", ".join(filter(None, (chain.ended, result.reason if state is State.FAILED else "")))
+    return attrs.evolve(
+        result, state=state, reason=reason, source="exit", ending=bool(live) and last.cancelled
+    )
 
 
 def _while_silent(step: StepState) -> StepState:

@@ -36,7 +36,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import ranks, starts, trl_checks, trl_numbers
+from hpctrain_plugins.trainers import caches, ranks, starts, trl_checks, trl_numbers
 from hpctrain_plugins.trainers.config_file import json_file
 from hpctrain_trl.settings import ABOUT_DATA, CHECKPOINT, CHECKPOINT_LAST, FIELDS
 
@@ -107,6 +107,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         argv=(*(("python",) if per_gpu else ranks.torchrun(ranks_per_node)), *program),
         layer=Layer(
             env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options)),
+            job=caches.JOB,
             binds=starts.binds(_start(run, assets)),
             files=(json_file(_CONFIG, _settings(run, cluster, options, assets)),),
         ),
@@ -216,27 +217,13 @@ def _env(options: Any) -> tuple[EnvVar, ...]:
         EnvVar(name="PYTHONUNBUFFERED", value="1", why="the log shows the last line before a crash"),
         EnvVar(name="HF_HUB_OFFLINE", value="1", why=offline),
         EnvVar(name="HF_DATASETS_OFFLINE", value="1", why=offline),
-        EnvVar(
-            name="HF_HOME",
-            value=Join(Var("HPC_RUN"), "/cache"),
-            why="the default is in the home folder, which is small",
-        ),
+        *caches.ENV,
     ]
     if options.report_to == "wandb" or options.wandb_project:
-        variables += [
-            EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),
-            EnvVar(name="WANDB_DIR", value=Var("HPC_RUN"), why="beside the run, not in the home folder"),
-        ]
+        variables.append(
+            EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network")
+        )
     if options.wandb_project:
         project = re.sub(r"[^\w.-]", "-", options.wandb_project)
         variables.append(EnvVar(name="WANDB_PROJECT", value=project, why="train.trl.wandb_project"))
-    if options.zero_stage:
-        variables.append(
-            EnvVar(
-                name="TORCH_EXTENSIONS_DIR",
-                value=Join(Var("HPC_RUN"), "/cache/extensions"),
-                how=How.DEFAULT,
-                why="DeepSpeed compiles at its first start; two users of one cache wait for each other",
-            )
-        )
     return tuple(variables)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from tests.patience import wait_for
 from tests.twin.life import Twin
-from tests.twin.overlay import ROOT
 from tests.twin.services.names import SHADOWED, WEB
+from tests.twin.site_file import ROOT
 from tests.twin.user import EXAMPLE
 
 

@@ -8,6 +8,7 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.cli.shared.opening import open_session, run_options
+from hpctrain.run.this_computer import is_here
 from hpctrain.session import Session
 
 
@@ -42,8 +43,6 @@ def command(
 
 def _left(session: Session) -> list[Path]:
     """What the run declares by path and lies here alone, when here is not the cluster."""
-    from hpctrain.run.this_computer import is_here
-
     if is_here(session.cluster):
         return []
     files = session.loaded.files.items()

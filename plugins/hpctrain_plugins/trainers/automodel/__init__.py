@@ -33,7 +33,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts
 from hpctrain_plugins.trainers.automodel import checks, overrides
 from hpctrain_plugins.trainers.automodel.rules import RULES
 from hpctrain_plugins.trainers.automodel.size import numbers
@@ -133,7 +133,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         argv=(*agent, *program, file),
         layer=Layer(
             env=(*(() if options.torchrun else ranks.PER_GPU), *runs.ENV, *_env(config)),
-            job=resolved.job,
+            job=(*caches.JOB, *resolved.job),
             task=runs.entered(assets),
             binds=resolved.binds,
             files=resolved.files,
@@ -236,10 +236,7 @@ def _decided(run: RunSpec, config: Config) -> dict[str, Any]:
 def _env(config: Config) -> tuple[EnvVar, ...]:
     if "wandb" not in config.data:
         return ()
-    return (
-        EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),
-        EnvVar(name="WANDB_DIR", value=Var("HPC_RUN"), why="beside the run, not in the home folder"),
-    )
+    return (EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),)
 
 
 def _models(config: Config, run: RunSpec) -> list[str]:

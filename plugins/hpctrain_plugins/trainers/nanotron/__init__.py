@@ -32,7 +32,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
@@ -123,7 +123,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         ),
         layer=Layer(
             env=(*runs.ENV, ENV, *source),
-            job=resolved.job,
+            job=(*caches.JOB, *resolved.job),
             task=runs.entered(assets),
             binds=resolved.binds,
             files=resolved.files,

@@ -15,9 +15,7 @@ from hpctrain.plugin import (
     Cluster,
     Code,
     ConfigError,
-    EnvVar,
     File,
-    How,
     Join,
     Layer,
     Layout,
@@ -33,7 +31,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Fault, Machine
@@ -79,12 +77,6 @@ LAUNCHER = frozenset(
     }
 )
 """How NeoX would start ranks elsewhere; they run already when it reads its file."""
-ENV = EnvVar(
-    name="TORCH_EXTENSIONS_DIR",
-    value=Join(Var("HPC_RUN"), "/cache/extensions"),
-    how=How.DEFAULT,
-    why="DeepSpeed compiles at its first start; two users of one cache wait for each other",
-)
 _PROGRESS = (
     r"(?:samples/sec: (?P<tokens_per_s>[\d.]+) \| )?iteration\s+(?P<step>\d+)/\s*\d+ \|"
     r"(?:.*? learning rate: (?P<lr>\S+) \|)?"
@@ -126,8 +118,8 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     return Train(
         argv=("python", Join(step, start.FILE), Join(step, FILE)),
         layer=Layer(
-            env=(*ranks.PER_GPU, *runs.ENV, ENV),
-            job=resolved.job,
+            env=(*ranks.PER_GPU, *runs.ENV),
+            job=(*caches.JOB, *resolved.job),
             task=runs.entered(assets),
             binds=resolved.binds,
             files=(*resolved.files, File(path=start.FILE, body=(start.SOURCE,))),
