@@ -132,11 +132,11 @@ def _notes(report: Report) -> list[str]:
     reasons = Counter(report.ignored.values())
     ignored = [f"ignored {number}: {reason}" for reason, number in reasons.most_common()]
     left = report.decisions.get("files_left", [])
-    left_line = [f"not copied: {', '.join(left[:_LISTED])}{_more(left)}"] if left else []
+    left_line = [f"not copied: {', '.join(left[:_LISTED])}{_rest_count(left)}"] if left else []
     return [*([f"base: {base}"] if base else []), *ignored, *left_line, *report.swept]
 
 
-def _more(names: list[str]) -> str:
+def _rest_count(names: list[str]) -> str:
     return f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
 
 
