@@ -224,3 +224,10 @@ class Model:
     tied: dict[str, str] = attrs.field(factory=dict)
     step: int | None = None
     warnings: list[str] = attrs.field(factory=list)
+    shapes: str = "unproven"
+    """What says every tensor's shape beside the file that holds it."""
+
+    @property
+    def parameters(self) -> int:
+        """How many weights the model has, each counted once."""
+        return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
