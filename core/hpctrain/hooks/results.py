@@ -22,6 +22,7 @@ MANY: dict[str, type] = {
     "convert_checkpoint": Step,
     "check_run": Problem,
     "check_config": Problem,
+    "check_files": Problem,
     "check_submit": Problem,
     "query_jobs": JobState,
     "diagnose_rules": Rule,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hpctrain.errors import Problem
     from hpctrain.model.cluster import Cluster
     from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
     from hpctrain.model.run import Asset, Code, RunSpec
     from hpctrain.model.step import Launch, Pin, Step
-    from hpctrain.model.tools import ProgramRunner
+    from hpctrain.model.tools import ProgramRunner, Tell
     from hpctrain.model.train import Layout, Train
     from hpctrain.model.words import Word
 
@@ -242,6 +244,23 @@ def check_config(files: Mapping[str, str], gpus: int, nodes: int) -> Iterable[Pr
             for name, text in files.items():
                 if f"world_size: {gpus}" not in text:
                     yield Problem(code="world", message="the file is for another number of GPUs", where=name)
+    Since: 0.1
+    """
+
+
+@hookspec
+def check_files(run: RunSpec, files: Mapping[str, Path], tell: Tell) -> Iterable[Problem]:
+    """What is wrong with the data that is on this machine already, before anything is queued.
+
+    Called by `check` and before a run is submitted or ejected. ACTS: it reads `files`, which maps the assets
+    that are here to where they lie. `tell(title, done, total)` shows how far it is.
+
+    Example::
+
+        @hookimpl
+        def check_files(run: RunSpec, files: Mapping[str, Path]) -> Iterable[Problem]:
+            if "dataset" in files and not files["dataset"].stat().st_size:
+                yield Problem(code="data-empty", message="there are no rows", where="assets.dataset")
     Since: 0.1
     """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
+from pathlib import Path
 from typing import Any, Literal  # noqa: F401  (the types of the settings)
 
 import attrs
@@ -31,6 +32,7 @@ from hpctrain.plugin import (
     RunSpec,
     Stack,
     Step,
+    Tell,
     Train,
     Var,
     Word,
@@ -129,6 +131,14 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:  # noqa: ARG001
     """What is wrong with `[train.trl]` before anything is written."""
     return trl_checks.problems(options_of(run), run, world_of(run, cluster))
+
+
+@hookimpl
+def check_files(run: RunSpec, files: Mapping[str, Path], tell: Tell) -> Iterable[Problem]:
+    """What is wrong with the rows that it will train on."""
+    from hpctrain_plugins.trainers import trl_rows
+
+    return trl_rows.problems(options_of(run), files, tell)
 
 
 @hookimpl

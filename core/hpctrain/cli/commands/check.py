@@ -40,7 +40,7 @@ def command(
     problems_by_cluster: dict[str, list[Problem]] = {}
     for asked, session in many(run_file, on, sets, account):
         name = asked if isinstance(session, HpctrainError) else session.cluster.name
-        problems_by_cluster[name] = out.completed(_problems(session))
+        problems_by_cluster[name] = out.completed(_problems(out, session))
     good = [name for name, problems in problems_by_cluster.items() if not fatal(problems)]
     if not good:
         raise ConfigError(*dict.fromkeys(p for problems in problems_by_cluster.values() for p in problems))
@@ -58,10 +58,12 @@ def command(
     return 0
 
 
-def _problems(session: Session | HpctrainError) -> list[Problem]:
+def _problems(out: Out, session: Session | HpctrainError) -> list[Problem]:
+    from hpctrain.cli.shared.data_check import data_problems
+
     if isinstance(session, HpctrainError):
         return list(session.problems)
     try:
-        return list(session.plan().problems)
+        return [*session.plan().problems, *data_problems(out, session)]
     except HpctrainError as error:
         return list(error.problems)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from pathlib import Path as FilePath
 from typing import Any
 
 import attrs
@@ -28,6 +29,7 @@ from hpctrain.plugin import (
     Rule,
     RunSpec,
     Stack,
+    Tell,
     Train,
     Var,
     Word,
@@ -168,6 +170,14 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     yield from (problem for file in config.files for problem in file.problems)
     yield from overrides.problems(_options(run).overrides)
     yield from runs.counted_problems(run, NAME, "ckpt_every_steps")
+
+
+@hookimpl
+def check_files(run: RunSpec, files: Mapping[str, FilePath], tell: Tell) -> Iterable[Problem]:
+    """What is wrong with the chats that it will train on."""
+    from hpctrain_plugins.trainers.automodel import chat_files
+
+    return chat_files.problems(config_of(run), files, tell)
 
 
 @hookimpl
