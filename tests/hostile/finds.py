@@ -58,6 +58,8 @@ _RUN = {
     "logs/train.log": _LOG,
     "graph.json": {
         "another's runs": b'{"v": 1, "name": "../../x", "nodes": []}',
+        "steps that are a text": b'{"v": 1, "nodes": "' + b"x" * 100_000 + b'"}',
+        "steps that are numbers": b'{"v": 1, "nodes": [' + b"1," * 100_000 + b"1]}",
         "a version that is none": b'{"v": null}',
         "a version of digits": b'{"v": 1e999}',
     },

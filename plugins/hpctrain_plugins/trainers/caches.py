@@ -7,7 +7,7 @@ content and by the code that made it, and written aside first: the runs of one u
 
 from __future__ import annotations
 
-from hpctrain.plugin import Cmd, EnvVar, How, Join, Loc, Scope, Var
+from hpctrain.plugin import Cluster, Cmd, EnvVar, How, Join, Loc, Scope, Var
 
 _DATASETS = Join(Loc("assets", ".datasets-"), Var("EUID"))
 """One for each user: whoever may write there decides what others train on."""
@@ -18,17 +18,10 @@ def _in_run(name: str, below: str, why: str) -> EnvVar:
     return EnvVar(name=name, value=folder, how=How.DEFAULT, why=why)
 
 
-ENV = (
+_PRIVATE = (
     _in_run("HPC_CACHE", "", "the run's own place for what programs keep"),
     _in_run("XDG_CACHE_HOME", "", "what libraries without a variable of their own keep in the home folder"),
     _in_run("HF_HOME", "/huggingface", "the default is in the home folder, which is small"),
-    EnvVar(
-        name="HF_DATASETS_CACHE",
-        value=_DATASETS,
-        how=How.DEFAULT,
-        at=Scope.JOB,
-        why="what one run made of the data, the next one need not make again",
-    ),
     _in_run("TORCH_HOME", "/torch", "weights that torch fetches; home folders are small"),
     _in_run(
         "TORCH_EXTENSIONS_DIR",
@@ -48,6 +41,23 @@ ENV = (
     ),
     _in_run("WANDB_DATA_DIR", "/wandb", "artifacts that wait to be sent; the default is in the home folder"),
 )
-"""Variables of the libraries; a site or a run file that names another place wins."""
-JOB = (Cmd.of("hpc_private", "HF_DATASETS_CACHE", _DATASETS),)
-"""The line of the job that makes the folder that runs share, or does without it."""
+"""What each run has for itself."""
+
+
+def env(cluster: Cluster) -> tuple[EnvVar, ...]:
+    """Variables of the libraries; a site or a run file that names another place wins."""
+    if "assets" not in cluster.storage:
+        return _PRIVATE
+    datasets = EnvVar(
+        name="HF_DATASETS_CACHE",
+        value=_DATASETS,
+        how=How.DEFAULT,
+        at=Scope.JOB,
+        why="what one run made of the data, the next one need not make again",
+    )
+    return (*_PRIVATE, datasets)
+
+
+def job(cluster: Cluster) -> tuple[Cmd, ...]:
+    """The line of the job that makes the folder that runs share, or does without it."""
+    return (Cmd.of("hpc_private", "HF_DATASETS_CACHE", _DATASETS),) if "assets" in cluster.storage else ()

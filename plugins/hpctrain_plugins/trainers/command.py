@@ -100,10 +100,10 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
             env=(
                 *(ranks.PER_GPU if once_per_gpu else ()),
                 threads,
-                *caches.ENV,
+                *caches.env(cluster),
                 *(_START if start != "" else ()),
             ),
-            job=(*caches.JOB, *beginning.job),
+            job=(*caches.job(cluster), *beginning.job),
             binds=beginning.binds,
             task=(Cmd.of("cd", code),) if code is not None else (),
         ),

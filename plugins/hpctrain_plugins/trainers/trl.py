@@ -108,8 +108,8 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     return Train(
         argv=(*(("python",) if per_gpu else ranks.torchrun(ranks_per_node)), *program),
         layer=Layer(
-            env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options)),
-            job=caches.JOB,
+            env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options), *caches.env(cluster)),
+            job=caches.job(cluster),
             binds=starts.binds(_start(run, assets)),
             files=(json_file(_CONFIG, _settings(run, cluster, options, assets)),),
         ),
@@ -227,7 +227,6 @@ def _env(options: Any) -> tuple[EnvVar, ...]:
         EnvVar(name="PYTHONUNBUFFERED", value="1", why="the log shows the last line before a crash"),
         EnvVar(name="HF_HUB_OFFLINE", value="1", why=offline),
         EnvVar(name="HF_DATASETS_OFFLINE", value="1", why=offline),
-        *caches.ENV,
     ]
     if options.report_to == "wandb" or options.wandb_project:
         variables.append(

@@ -29,7 +29,6 @@ CODE, ORIGIN = "code", ".code"
 ENV = (
     EnvVar(name="OMP_NUM_THREADS", value="1", how=How.DEFAULT, why="ranks that share cores burn them"),
     EnvVar(name="TOKENIZERS_PARALLELISM", value="false", why="its threads do not survive a fork"),
-    *caches.ENV,
 )
 """Variables that the libraries below these trainers read."""
 

@@ -122,8 +122,8 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
             *("run_train.py", "--config-file", Join(Var("HPC_RUN"), f"/steps/train/{FILE}")),
         ),
         layer=Layer(
-            env=(*runs.ENV, ENV, *source),
-            job=(*caches.JOB, *resolved.job),
+            env=(*runs.ENV, *caches.env(cluster), ENV, *source),
+            job=(*caches.job(cluster), *resolved.job),
             task=runs.entered(assets),
             binds=resolved.binds,
             files=resolved.files,

@@ -127,8 +127,8 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pi
     return Train(
         argv=("python", Join(step, start.FILE), Join(step, FILE)),
         layer=Layer(
-            env=(*ranks.PER_GPU, *runs.ENV),
-            job=(*caches.JOB, *resolved.job),
+            env=(*ranks.PER_GPU, *runs.ENV, *caches.env(cluster)),
+            job=(*caches.job(cluster), *resolved.job),
             task=(Cmd.of("cd", build.folder),),
             binds=resolved.binds,
             files=(*resolved.files, File(path=start.FILE, body=(start.SOURCE,))),
