@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -69,6 +70,7 @@ def test_a_base_that_nobody_knows_is_listed_and_then_locked(builder: Builder) ->
     assert builder.problems()["image-unknown"].startswith("hpctrain lock ")
     done = builder.hpctrain("lock", "run.toml")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\d+ packages\b", done.stdout), done.stdout
     assert not {"not-pinned", "image-unknown"} & set(builder.problems())
     (fact,) = builder.twin.sh(f"grep '^\"has:sha256:' {builder.folder}/run.lock.toml").splitlines()
     assert "| flash-attn==2.4.2 |" in fact
