@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
-from hpctrain.plugin import Asset, Cluster, Layer, RunSpec, Step, hookimpl
+from hpctrain.plugin import Asset, Cluster, Layer, Plan, Problem, RunSpec, Step, hookimpl
 
 HPCTRAIN_API = 1
 
@@ -26,3 +26,11 @@ def prepare_data(
 
     steps = yield
     return folders.placed(steps, name, asset, cluster) if steps else steps
+
+
+@hookimpl
+def check_run(run: RunSpec, plan: Plan) -> Iterable[Problem]:
+    """A torch for another ROCm than the module that is loaded."""
+    from hpc_frontier import rocm
+
+    return rocm.problems(run, plan)

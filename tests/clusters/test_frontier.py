@@ -237,3 +237,27 @@ def test_deepspeed_s_own_launcher_hands_the_file_on(tmp_path: Path) -> None:
     assert "export FI_MR_CACHE_MONITOR=kdreg2;" in seen
     assert 'export NCCL_NET="AWS Libfabric";' in seen
     assert "export ROCM_HOME=/opt/rocm-7.1.1;" in seen
+
+
+def test_a_torch_for_another_rocm_than_the_module_s_is_told(tmp_path: Path) -> None:
+    (problem,) = [p for p in plan("tutorial.toml", tmp_path).problems if p.code == "rocm-mismatch"]
+    assert problem.message == "torch is built for ROCm 6.1, and the module is rocm/7.1.1"
+    assert problem.where == "environment.conda.first"
+    assert problem.span is not None
+    assert problem.span.file.endswith("tutorial.toml")
+    assert problem.span.text.startswith("first = [")
+    assert not problem.fatal
+    assert problem.notes[0] == "hipcc 7.1.1 compiles deepspeed against that torch"
+
+
+def test_a_torch_for_the_module_s_rocm_is_not(tmp_path: Path) -> None:
+    """OLCF's of today by the facts, or the tutorial's modules in somebody's settings."""
+    current = plan("lora-2x8.toml", tmp_path)
+    settings = tmp_path / "settings.toml"
+    module_lists = 'build = ["reset", "rocm/6.1.3"]\nrun = ["reset", "rocm/6.1.3"]\n'
+    settings.write_text(f'[cluster.frontier.modules]\nsource = "tutorial"\n{module_lists}')
+    environ = {"USER": "ada", "HOME": str(tmp_path), "HPCTRAIN_SETTINGS": str(settings)}
+    sets = ['resources.account="abc123"']
+    tutorial = Session(EXAMPLES / "tutorial.toml", sets=sets, environ=environ).plan()
+    for fitting in (current, tutorial):
+        assert not [p for p in fitting.problems if p.code == "rocm-mismatch"]
