@@ -62,7 +62,7 @@ class Login:
         (self.installed.site / "hpctrain_oak.py").write_text(PLUGIN.format(**(WHOLE | changes)))
 
     def __call__(self, *argv: str) -> tuple[int, str]:
-        home = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8"}
+        home = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "USER": "me", "LANG": "C.UTF-8"}
         program = str(self.installed.folder / "bin/hpctrain")
         done = subprocess.run(
             [program, *argv], cwd=self.folder, env=home, capture_output=True, text=True, timeout=120

@@ -53,14 +53,14 @@ def _why(name: str, target: str, waits: Mapping[str, Iterable[str]]) -> str:
 
 def _circle(name: str, first: str, waits: Mapping[str, Iterable[str]]) -> list[str]:
     """The steps from `name` by way of `first` back to `name`; none where there is no such way."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     ways = [[name, first]]
     while ways:
         way = ways.pop()
         if way[-1] == name:
             return way
-        if way[-1] not in seen:
-            seen.add(way[-1])
+        if way[-1] not in visited:
+            visited.add(way[-1])
             ways += ([*way, target] for target in waits.get(way[-1], ()))
     return []
 
