@@ -22,7 +22,7 @@ ONE_OF: Mapping[type, tuple[str, ...]] = {
 """Exactly one of these keys."""
 
 _LITERAL = r"(?:^|:)(?:~/|\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?:[/:]|$))|^<[A-Za-z]+(?:[ _-]\w+)+>$"
-"""What only a shell replaces, or somebody who fills in `<your-key>`; a token of a model is one word: `<s>`."""
+"""What a shell replaces, or somebody who fills in `<your-key>`; a token of a model is one word: `<s>`."""
 
 AT_MOST_ONE: Mapping[type, tuple[str, ...]] = {Resources: ("nodes", "gpus")}
 
