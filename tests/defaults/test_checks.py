@@ -70,7 +70,7 @@ def test_the_time_limit_in_the_words_of_the_mock_up() -> None:
         "batch, 1-91 nodes: 2h (The toy's page, checked 2026-11-20)",
         "batch-large, 92-183 nodes: 6h (The toy's page, checked 2026-11-20)",
     )
-    assert problem.hint == 'time = "2h"      (2 jobs of it: hpctrain continue after each)'
+    assert problem.hint == 'time = "2h"      (and total = "3h": 2 jobs of it)'
     assert problem.fatal
 
 
@@ -94,7 +94,7 @@ def test_what_one_job_cannot_finish_is_said_with_the_jobs_that_it_takes() -> Non
     problem = unfinished("40m")
     assert problem is not None
     assert (
-        problem.message == "training takes 1h30m as predicted, and a job has 40m: 3 jobs of it, 3 node-hours"
+        problem.message == "training takes 1h30m as predicted, and a job has 40m: 3 jobs of 40m, 3 node-hours"
     )
     assert (problem.where, problem.fatal) == ("resources.time", False)
 
@@ -108,7 +108,7 @@ def test_one_node_more_may_take_longer() -> None:
     assert "time-limit" not in found(site(), nodes=92, time=HOURS("6h"))
     refused = found(site(), nodes=91, time=HOURS("6h"))["time-limit"]
     assert refused.fatal
-    assert "(3 jobs of it: hpctrain continue after each)" in refused.hint
+    assert '(and total = "6h": 3 jobs of it)' in refused.hint
 
 
 def test_a_queue_without_chains_offers_none() -> None:

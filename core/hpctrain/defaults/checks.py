@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from hpctrain.defaults import limits, names
+from hpctrain.defaults import chains, limits, names
 from hpctrain.defaults.pins import repositories, snapshots
 from hpctrain.defaults.sources import RUNFILE
 from hpctrain.errors import Problem
@@ -30,6 +30,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
         *_account(run, cluster),
         *_memory(run, cluster),
         *_unfinished(plan),
+        *chains.problems(plan),
         *_moving(plan),
         *_roles(plan),
         *_unused(plan),
@@ -72,18 +73,20 @@ def _memory(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:
 def _unfinished(plan: Plan) -> Iterator[Problem]:
     """One job that cannot train to the end, by the plan's own prediction: how many it takes."""
     predicted, train, time = predict.seconds(plan), plan.step_named("train"), plan.run.resources.time
-    if predicted is None or train is None or time is None or predicted <= time.seconds:
+    given = plan.run.resources.total or time
+    if predicted is None or train is None or time is None or given is None or predicted <= given.seconds:
         return
     jobs = math.ceil(predicted / time.seconds)
     hours = train.step.launch.nodes * predicted / 3600
     whole = Duration(60 * round(predicted / 60)).short
+    has = f"total is {given.short}" if given is not time else f"a job has {time.short}"
     yield Problem(
         code="unfinished",
-        message=f"training takes {whole} as predicted, and a job has {time.short}: {jobs} jobs of it, "
+        message=f"training takes {whole} as predicted, and {has}: {jobs} jobs of {time.short}, "
         f"{hours:,.0f} node-hours",
-        where="resources.time",
+        where="resources.total" if given is not time else "resources.time",
         notes=(f"predicted at {predict.MFU:.0%} of the peak, which is assumed",),
-        hint="hpctrain continue after each job, which goes on from the newest checkpoint",
+        hint=f'total = "{Duration(jobs * time.seconds).short}"      (the jobs follow each other)',
         fatal=False,
     )
 

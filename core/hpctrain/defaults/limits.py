@@ -119,7 +119,7 @@ def _too_long(cluster: Cluster, row: Queue, resources: Resources, time: Duration
         message=f"{time.short} is longer than {who} allows for {_nodes(nodes)}",
         where="resources.time",
         hint=f'time = "{row.max_time.short}"'
-        + ("" if "chain" in row.forbids else f"      ({links} jobs of it: hpctrain continue after each)"),
+        + ("" if "chain" in row.forbids else f'      (and total = "{time.short}": {links} jobs of it)'),
         notes=tuple(queue_text(cluster, q) for q in longer_queues[:2]),
     )
 

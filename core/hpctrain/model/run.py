@@ -14,6 +14,8 @@ from hpctrain.model.duration import Duration
 
 BY_CORE = {"file": False}
 """Metadata of a field that core fills in: not a legal key of any file."""
+WHEN_SET = {"identity": "when set"}
+"""Metadata of a field that counts in a plan's digest only where it is set: older plans keep theirs."""
 
 # What pip reads, as text: a run file without packages compiles none of it.
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -63,6 +65,9 @@ class Resources:
     """GPUs in all, the same number on every node."""
     time: Duration | None = None
     """How long the training job may take: "90m", "1:30:00", "2d"."""
+    total: Duration | None = attrs.field(default=None, metadata=WHEN_SET)
+    """How long the training may take in all, where that is more than one job may: "10d". Jobs of `time`
+    (without it: of the queue's longest) follow each other, each from the newest checkpoint before it."""
     queue: str = ""
     """A queue of the cluster by name; empty: the first that takes the job."""
     account: str = ""
@@ -71,6 +76,11 @@ class Resources:
     """Memory of each node, where less or more than the cluster's share is wanted."""
     ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Words passed to the scheduler as they are: {slurm = ["--reservation=x"]}."""
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether several jobs, one after the other, train."""
+        return self.total is not None and self.time is not None and self.total > self.time
 
 
 @frozen(kw_only=True)
@@ -168,14 +178,14 @@ class Asset:
 
 @frozen(kw_only=True)
 class Code:
-    """The user's own training repository, cloned or copied beside the run."""
+    """Your own training code, brought once for all runs; each run trains in a copy of its own."""
 
     git: str = ""
     """A repository; it is cloned where the network is."""
     rev: str = ""
     """Branch, tag or commit; pinned by lock."""
     path: str = ""
-    """A folder beside the run file; it is copied."""
+    """A folder beside the run file, or from / on the cluster; each run copies all of it, so keep data out."""
     sha256: str = attrs.field(default="", metadata=BY_CORE)
     """What the folder holds; core counts it."""
     dirty: bool = attrs.field(default=False, metadata=BY_CORE)

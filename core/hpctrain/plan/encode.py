@@ -64,8 +64,13 @@ def _special(value: Any, skip: frozenset[str]) -> Any:
         return value.short
     if isinstance(value, Cmd) and value.cwd is None and value.stdout is None:
         return [encode(word, skip) for word in value.argv]
-    names = (field.name for field in attrs.fields(type(value)))
-    table = {name: encode(getattr(value, name), skip) for name in names if name not in skip}
+    fields = (field for field in attrs.fields(type(value)) if field.name not in skip)
+    values = ((field, getattr(value, field.name)) for field in fields)
+    table = {
+        field.name: encode(v, skip)
+        for field, v in values
+        if v is not None or "identity" not in field.metadata
+    }
     return table | {"key": value.key, "loc": encode(value.loc)} if isinstance(value, Artifact) else table
 
 

@@ -21,6 +21,19 @@ from hpctrain_job import documents
 
 
 @frozen(kw_only=True)
+class Links:
+    """The jobs of a step that several do, one after the other."""
+
+    attempts: int
+    """As many as were planned."""
+    most: int
+    """The most that are in the queue at once."""
+    stop: Loc | None = None
+    """The beginning of the path at which a file stops them, where others of the project may write; the name
+    of the run's folder follows."""
+
+
+@frozen(kw_only=True)
 class Node:
     """One step as the executor sees it; `submit` is the scheduler's command, None for a step here."""
 
@@ -36,6 +49,8 @@ class Node:
     """What it makes is compared with its manifest before a later step uses it again."""
     origin: str = ""
     """Where its asset comes from when it is not here yet: hub, url, git."""
+    links: Links | None = None
+    """Where several jobs do it."""
 
 
 @frozen(kw_only=True)
@@ -95,7 +110,7 @@ def _owners(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 def _row(node: Node) -> dict[str, Any]:
     row = {**encode(node), "after": [[after.step, after.when.value] for after in node.after]}
-    return {key: value for key, value in row.items() if value or key not in ("checked", "origin")}
+    return {key: value for key, value in row.items() if value or key not in ("checked", "origin", "links")}
 
 
 def read(path: Path) -> Graph:

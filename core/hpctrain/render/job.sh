@@ -60,20 +60,86 @@ hpc_notice() {  # USR1 to this job when its shell is so many seconds old: the ra
   hpc_timer=$!
 }
 
+hpc_judge() {  # asks what an event means for the chain, and does it; without an answer its next job goes on
+  local told verb words event=$1
+  shift
+  told=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.attempts "$event" --run="$HPC_RUN" \
+    --step="$HPC_STEP" --checkpoints="$HPC_CHECKPOINTS" --job="$HPC_JOB" --stop="$HPC_RUN/stop" \
+    ${HPC_STOP_FILE:+"--stop=$HPC_STOP_FILE"} "$@") || { echo "hpctrain: nobody judged the chain" >&2; return 0; }
+  while read -r verb words; do
+    case $verb in
+      drop | avoid) # shellcheck disable=SC2086  # ids of jobs, one a word
+        "hpc_$verb" $words || :
+        ;;
+      leave)
+        echo "hpctrain: nothing to do: $words"
+        trap - EXIT
+        hpc_quiet
+        exit 0
+        ;;
+    esac
+  done <<<"$told"
+}
+
+hpc_chain_begin() {  # this job is one of a chain: what its judge says, and a watch for the stop file
+  [[ ${hpc_tag:-} ]] || return 0  # not submitted, so nothing follows
+  local nodes
+  hpc_log_from=$(stat -c %s -- "logs/$HPC_STEP.log" 2>/dev/null) || hpc_log_from=0
+  nodes=$(hpc_nodes) || nodes=
+  hpc_judge begin --nodes="$nodes"
+  hpc_chained=yes
+  {
+    until [[ -e $HPC_RUN/stop || ( $HPC_STOP_FILE && -e $HPC_STOP_FILE ) ]]; do
+      kill -0 $$ || exit 0
+      sleep "${HPC_STOP_POLL:-20}"
+    done
+    echo "hpctrain: a stop file is there: saving" >&2
+    kill -s USR1 $$
+  } </dev/null &
+  hpc_watch=$!
+}
+
+hpc_own_log() { tail -c "+$((hpc_log_from + 1))" "logs/$HPC_STEP.log" | tail -n 1000; }  # of this attempt
+
+hpc_chain_end() {  # how this attempt ended, with what the scheduler says of it
+  local code=$1 reason='' lost=''
+  [[ -z $hpc_signal ]] || reason=$(hpc_said) || reason=
+  ((code == 0 || code == 75)) || lost=$(hpc_lost_nodes) || lost=
+  hpc_judge end --code="$code" --signal="$hpc_signal" --reason="$reason" --nodes="$lost"
+}
+
+# What a scheduler does for a chain, where it can: its word for why this job ends (cancelled, limit, taken, node),
+# this job's nodes, those of them that failed; waiting jobs kept away from nodes, or taken out of the queue.
+type hpc_said >/dev/null 2>&1 || hpc_said() { :; }
+type hpc_nodes >/dev/null 2>&1 || hpc_nodes() { :; }
+type hpc_lost_nodes >/dev/null 2>&1 || hpc_lost_nodes() { :; }
+type hpc_avoid >/dev/null 2>&1 || hpc_avoid() { :; }
+type hpc_drop >/dev/null 2>&1 || hpc_drop() { :; }
+
+hpc_quiet() {  # ends what runs beside the ranks
+  local pid
+  for pid in ${hpc_tail:-} ${hpc_timer:-} ${hpc_watch:-}; do kill "$pid" 2>/dev/null || true; done
+}
+
 hpc_end() {
   local code=$?
   trap - EXIT
-  [[ -z ${hpc_tail:-} ]] || kill "$hpc_tail" 2>/dev/null || true
-  [[ -z ${hpc_timer:-} ]] || kill "$hpc_timer" 2>/dev/null || true
+  hpc_quiet
   [[ -z ${WORK:-} ]] || hpc_abandon || true
   # a job that was signalled may be queued again under its id, and then needs its tokens
-  [[ -z ${HPC_SECRETS:-} || -n $hpc_signal ]] || rm -rf -- "$HPC_SECRETS"
+  [[ -z ${HPC_SECRETS:-} || -n $hpc_signal || ${hpc_chained:-} ]] || rm -rf -- "$HPC_SECRETS"
   # queued again it would take the same slow network: no signal, and the code of a setting that is wrong
   if [[ -e steps/$HPC_STEP/fabric && $(<"steps/$HPC_STEP/fabric") == refused:* ]]; then
     code=78 hpc_signal=
   fi
   [[ $code != 0 ]] || : >"steps/$HPC_STEP/finished"
   hpc_record "$code"
+  if [[ ${hpc_chained:-} ]]; then
+    hpc_chain_end "$code" || true
+    # the next job of the chain needs the same tokens
+    [[ -z ${HPC_SECRETS:-} || ! ( -e steps/$HPC_STEP/ended || -e steps/$HPC_STEP/finished ) ]] \
+      || rm -rf -- "$HPC_SECRETS"
+  fi
   exit "$code"
 }
 
@@ -84,6 +150,11 @@ hpc_forward() {  # bash runs a trap only between commands, so the ranks run besi
 
 hpc_start() {  # the scheduler's starter, again where `hpc_again` says that nothing began
   local code=0
+  if [[ $hpc_signal ]]; then # nothing runs yet that could hear it
+    echo "hpctrain: told to end ($hpc_signal) before the ranks began" >&2
+    [[ $hpc_signal == TERM ]] && return 143
+    return 75
+  fi
   rm -f "steps/$HPC_STEP/began"
   hpc_wait "$@" || code=$?
   while ((code)) && hpc_again "$code" && [[ -z $hpc_signal ]]; do
@@ -137,6 +208,27 @@ hpc_fabric() {  # beside the ranks: which network NCCL took, by rank 0's log; a 
     fi
   } &
   exec {seen}<&-
+}
+
+hpc_source() {  # the run's own copy of its code: programs write beside it, and the next attempt finds what they wrote
+  local code=$1 fresh=source.$HPC_STEP.$HPC_JOB
+  [[ ! -d source ]] || return 0
+  [[ -d $code ]] || { echo "hpctrain: the code $code is no folder" >&2 && return 66; }
+  rm -rf -- "$fresh"
+  cp -a -- "$code/." "$fresh"
+  chmod -R u+rwX -- "$fresh"
+  mv -T -- "$fresh" source
+}
+
+hpc_private() {  # variable, folder: one that nobody else can write to, or the run's own in its place
+  local name=$1 folder=$2 _hpc_reason=''
+  [[ ${!name:-} == "$folder" ]] || return 0  # somebody decided for another
+  [[ -d $folder ]] || mkdir -m 700 -- "$folder" 2>/dev/null || :  # above it, others decide who may write
+  if [[ -d $folder ]] && _hpc_folder_trusted "$folder" && [[ -O $folder ]]; then
+    return
+  fi
+  echo "hpctrain: ${_hpc_reason:-$folder is no folder of yours}; $name is in the run instead" >&2
+  export "$name=$HPC_RUN/cache/$name"
 }
 
 hpc_link() {  # a log where people look for it; no reason to end a job

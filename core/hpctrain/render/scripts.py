@@ -6,6 +6,7 @@ inside of it. Nothing is nested in quotes: each script starts the next by its pa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 import attrs
@@ -14,7 +15,9 @@ from attrs import frozen
 from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
+from hpctrain.plan import chain
 from hpctrain.render import files, shell
+from hpctrain.versions import RECORD
 
 STATE = "state"
 """The role that holds secrets: private, never under a run directory."""
@@ -59,6 +62,8 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     }
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
+    if _links(planned, plan):
+        texts[f"{folder}/chain.json"] = _terms(plan)
     for file in _files(planned):
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
@@ -78,6 +83,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *shape.begin,
         f"export HPC_STEP={shell.quoted(step.name)}",
         f"[[ ! -e {folder}/finished ]] || {{ echo 'step {step.name} is finished'; exit 0; }}",
+        *(_chain_over(folder) if _links(planned, plan) else ()),
         *shape.job,
         ". code/publish.sh",
         ". code/job.sh",
@@ -86,6 +92,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *([f"hpc_notice {shape.notice}"] if shape.notice else []),
         *_outer(plan, binding, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
+        *(_chain_begins(plan, binding) if _links(planned, plan) else ()),
         *map(shell.module, around.modules),
         *_variables(around.env, Scope.JOB, binding),
         *_late_files(planned, folder, binding),
@@ -169,6 +176,37 @@ def _outer(plan: Plan, binding: Binding, *, secrets: bool) -> list[str]:
     if secrets:
         variables["HPC_SECRETS"] = _secrets(plan, Var("HPC_STEP"))
     return [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
+
+
+def _links(planned: PlannedStep, plan: Plan) -> chain.Chain | None:
+    """The chain that the step is trained by, where several jobs do it."""
+    return chain.of(plan) if planned.name == chain.TRAIN else None
+
+
+def _chain_over(folder: str) -> tuple[str, ...]:
+    return (f'[[ ! -e {folder}/ended ]] || {{ echo "its chain has ended: $(<{folder}/ended)"; exit 0; }}',)
+
+
+def _chain_begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
+    place = chain.stop_place(plan)
+    stop = Join(place, Raw('"${HPC_RUN##*/}"')) if place else ""
+    return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
+
+
+def _terms(plan: Plan) -> str:
+    """chain.json: what the chain's judge is told in the job."""
+    links, layout = chain.of(plan), plan.train.checkpoints if plan.train else None
+    assert links is not None
+    terms = {
+        "total": links.total.seconds,
+        "time": links.time.seconds,
+        "links": links.links,
+        "avoid": links.avoid,
+        "checkpoints": {"folder": layout.folder, "name": layout.name, "complete": layout.complete}
+        if layout
+        else None,
+    }
+    return json.dumps({"v": RECORD, **terms}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _secrets(plan: Plan, step: Word) -> Join:

@@ -14,8 +14,9 @@ from hpctrain.model.job import JobFiles
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.step import Need, Step
 from hpctrain.model.words import Secret
+from hpctrain.plan import chain
 from hpctrain.plan.encode import encode
-from hpctrain.render.graph import Node, nodes_text
+from hpctrain.render.graph import Links, Node, nodes_text
 from hpctrain.render.login_step import here_files
 from hpctrain.render.run_sh import run_sh
 from hpctrain.versions import RECORD
@@ -77,11 +78,12 @@ def helper(name: str) -> str:
 def _step(
     planned: PlannedStep, plan: Plan, binding: Binding, render: Render
 ) -> tuple[Mapping[str, str], Node]:
-    step = planned.step
+    step, links = planned.step, _links(planned, plan)
     node = Node(
         name=step.name,
         here=planned.here,
-        waits=planned.waits,
+        waits=planned.waits or _follows_chain(planned, plan),
+        links=links,
         after=step.after,
         makes=step.makes.loc if step.makes else None,
         checked=bool(step.makes and step.makes.checked),
@@ -92,6 +94,18 @@ def _step(
         return here_files(planned, plan, binding), node
     rendered = render(planned, plan, binding)
     return rendered.files, attrs.evolve(node, submit=rendered.submit)
+
+
+def _links(planned: PlannedStep, plan: Plan) -> Links | None:
+    links = chain.of(plan)
+    if links is None or planned.name != chain.TRAIN:
+        return None
+    return Links(attempts=links.attempts, most=links.links, stop=chain.stop_place(plan))
+
+
+def _follows_chain(planned: PlannedStep, plan: Plan) -> bool:
+    """Whether it comes behind several jobs: which of them will be the last, no scheduler knows before."""
+    return any(edge.step == chain.TRAIN for edge in planned.step.after) and chain.of(plan) is not None
 
 
 def _origin(step: Step) -> str:

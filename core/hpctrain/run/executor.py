@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 from attrs import frozen
 
 from hpctrain.errors import HpctrainError, IntegrityError, StepFailed
 from hpctrain.model.job import Event, State
-from hpctrain.model.step import After
+from hpctrain.model.step import After, When
 from hpctrain.render.graph import Graph, Node
 from hpctrain.run import secrets
 from hpctrain.run.artefact import differing
@@ -32,6 +33,9 @@ from hpctrain.run.submit import (
 )
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust
+
+if TYPE_CHECKING:
+    from hpctrain.run.links import Links
 
 OnProgress = Callable[[str, Node, str], None]
 """Called with what happens (exists, start, line, done, job or waits), the step and a detail."""
@@ -71,10 +75,15 @@ class Outcome:
 
 
 def execute(
-    run: RunDirectory, graph: Graph, services: Services, states: Mapping[str, State] | None = None
+    run: RunDirectory,
+    graph: Graph,
+    services: Services,
+    states: Mapping[str, State] | None = None,
+    in_queue: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Outcome:
-    """Do what is left of the run; `states` are those of its steps when it is continued."""
-    executor = _Executor(run, graph, services, states or {})
+    """Do what is left of the run; `states` are those of its steps when it is continued, `in_queue` the jobs
+    of chains that are not over."""
+    executor = _Executor(run, graph, services, states or {}, in_queue or {})
     try:
         for node in graph.nodes:
             executor.execute(node)
@@ -87,9 +96,16 @@ class _Executor:
     """One pass over the steps of a run: which jobs it submitted, which steps wait."""
 
     def __init__(
-        self, run: RunDirectory, graph: Graph, services: Services, states: Mapping[str, State]
+        self,
+        run: RunDirectory,
+        graph: Graph,
+        services: Services,
+        states: Mapping[str, State],
+        in_queue: Mapping[str, tuple[str, ...]],
     ) -> None:
         self.run, self.graph, self.services, self.states = run, graph, services, states
+        self.in_queue = in_queue
+        self.chains = {node.name for node in graph.nodes if node.links}
         self.jobs: dict[str, str] = {}
         self.waiting: list[str] = []
         environ = services.environ
@@ -134,8 +150,11 @@ class _Executor:
 
     def must_wait(self, node: Node) -> bool:
         """Whether an earlier step keeps it from starting now: a job waits for jobs by itself, but no
-        scheduler waits for a step of this machine."""
-        return any(edge.step in self.waiting or (node.here and edge.step in self.jobs) for edge in node.after)
+        scheduler waits for a step of this machine, or knows which job of a chain will be the last."""
+        return any(
+            edge.step in self.waiting or (edge.step in self.jobs and (node.here or edge.step in self.chains))
+            for edge in node.after
+        )
 
     def run_here(self, node: Node) -> None:
         """Run the step on this machine and wait for its end."""
@@ -162,7 +181,8 @@ class _Executor:
         """Hand the step to the scheduler, unless an earlier start did and its job is not over."""
         self.place_secrets(node)
         try:
-            job, is_new = self.job_of(node)
+            jobs = self.jobs_of(node) if node.links else None
+            job, is_new = self.job_of(node) if jobs is None else (jobs.first, bool(jobs.new))
         except HpctrainError:
             last = submission(self.run.record.read(), node.name)
             if last is None or last.refused:  # otherwise its job may exist
@@ -172,7 +192,7 @@ class _Executor:
         if is_new:
             self.record_origin(node, node.origin)
             self.notify_observers("submitted", node, job=job, state=State.QUEUED)
-        self.services.on_progress("job", node, job)
+        self.services.on_progress("job", node, jobs.text if jobs else job)
 
     def job_of(self, node: Node) -> tuple[str, bool]:
         """The id of the step's job, and whether it was submitted just now."""
@@ -183,16 +203,36 @@ class _Executor:
                 return job, False
         return submit_step(*request, self.services.patience), True
 
-    def order(self, node: Node) -> Order:
-        """The step as a request to the scheduler, behind the jobs of this pass that it waits for."""
+    def jobs_of(self, node: Node) -> Links:
+        """The jobs of a step's chain, with those that were submitted just now."""
+        from hpctrain.run.links import Scheduler, hand_over  # most runs have no chain
+        from hpctrain_job import attempts
+
+        return hand_over(
+            attempts.Step(self.run.path, node.name, self.checkpoints()),
+            lambda behind: self.order(node, behind),
+            Scheduler(self.run.record, self.services.submit, self.services.query, self.services.patience),
+            self.in_queue.get(node.name, ()),
+            is_over=self.states.get(node.name) in RESUBMITTED,
+        )
+
+    def checkpoints(self) -> Path | None:
+        """Where the run saves; None where only its jobs know it."""
+        root = self.graph.binding.roots.get("checkpoints")
+        return Path(root, self.run.name, self.run.path.name) if isinstance(root, str) else None
+
+    def order(self, node: Node, behind: str = "") -> Order:
+        """The step as a request to the scheduler, behind the jobs of this pass that it waits for, and behind
+        the end of another job of its chain."""
         assert node.submit is not None
-        edges = [edge for edge in node.after if edge.step in self.jobs]
+        edges = [(edge, self.jobs[edge.step]) for edge in node.after if edge.step in self.jobs]
+        edges += [(After(node.name, When.ANY), behind)] if behind else []
         return Order(
             step=node.name,
             directory=str(self.run.path),
             submit=node.submit,
             binding=self.graph.binding,
-            after=tuple((After(edge.step, edge.when), self.jobs[edge.step]) for edge in edges),
+            after=tuple((After(edge.step, edge.when), job) for edge, job in edges),
             env=self.env,
             environ=self.services.environ,
         )

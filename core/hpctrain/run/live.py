@@ -27,7 +27,7 @@ from hpctrain.run.executor import OnProgress, Outcome, Services, execute
 from hpctrain.run.poll import Poll
 from hpctrain.run.registry import state_folder
 from hpctrain.run.status import Run, RunState, states
-from hpctrain.run.submit import submission
+from hpctrain.run.submit import submissions
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust
 
@@ -121,6 +121,17 @@ class LiveRun:
         folder = f"{self.directory.name}/{self.directory.path.name}"
         return Path(plain(Loc("checkpoints", folder), self.graph.binding), layout.folder)
 
+    def stop_file(self) -> str:
+        """Where a file ends a training of several jobs: shared with the project where the site has such a
+        place. Empty for a training of one job."""
+        links = next((node.links for node in self.graph.nodes if node.links), None)
+        if links is None:
+            return ""
+        private = str(self.directory.path / "stop")
+        if links.stop is None or not isinstance(self.graph.binding.roots.get(links.stop.role), str):
+            return private
+        return plain(links.stop, self.graph.binding) + self.directory.path.name
+
     def in_progress(self) -> bool:
         """Whether somebody or something works on one of its steps now."""
         return self.status().is_in_progress
@@ -136,12 +147,26 @@ class LiveRun:
         if not jobs:
             self.remove_secrets()
             return
-        self.hooks.need("cancel_jobs", ids=tuple(jobs.values()), tools=self.tools)
+        ids = dict.fromkeys((*jobs.values(), *self._end_chains(jobs)))
+        self.hooks.need("cancel_jobs", ids=tuple(ids), tools=self.tools)
         entries = self.directory.record.read()
-        for step, job in jobs.items():
-            last = submission(entries, step)
-            self.directory.record.append("cancelled", step=step, tag=last.tag if last else "", job=job)
+        for step in jobs:
+            for submission in submissions(entries, step):
+                if submission.job in ids:
+                    self.directory.record.append(
+                        "cancelled", step=step, tag=submission.tag, job=submission.job
+                    )
         self.remove_secrets()
+
+    def _end_chains(self, steps: Iterable[str]) -> list[str]:
+        """Mark the chains of these steps as ended, for a job that starts now; the ids of their jobs."""
+        chains = {s.step: s.chain.jobs for s in self.status().steps if s.chain and s.step in steps}
+        if chains:
+            from hpctrain_job import attempts, chain
+
+            for step in chains:
+                attempts.Step(self.directory.path, step).end(chain.Cause.CANCELLED.value)
+        return [job for jobs in chains.values() for job in jobs]
 
     def secrets_left(self) -> tuple[str, ...]:
         """The steps that are over and whose tokens are still on the disk.
@@ -177,6 +202,7 @@ class LiveRun:
             self.graph,
             self._services(on_progress or _silent),
             {s.step: s.state for s in steps},
+            {s.step: s.chain.jobs for s in steps if s.chain},
         )
 
     def execute(self, on_progress: OnProgress, allocation: Allocation | None = None) -> Outcome:

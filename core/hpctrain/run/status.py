@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 from attrs import frozen
@@ -15,8 +16,11 @@ from hpctrain.model.job import JobState, State
 from hpctrain.render.graph import Node
 from hpctrain.run.poll import Answer, Poll
 from hpctrain.run.record import Entry, Record
-from hpctrain.run.submit import Submission, submission
+from hpctrain.run.submit import Submission, submission, submissions
 from hpctrain_job import documents
+
+if TYPE_CHECKING:
+    from hpctrain.run.chained import ChainState
 
 IN_PROGRESS = (State.BUILDING, State.QUEUED, State.RUNNING)
 """States of a step that somebody or something works on now."""
@@ -49,6 +53,8 @@ class StepState:
     """Cancelled, and not over yet."""
     origin: str = ""
     """Where an asset came from: cache, or hub, url, git."""
+    chain: ChainState | None = None
+    """Where several jobs do it, one after the other: how far they have come."""
 
 
 @frozen(kw_only=True)
@@ -98,11 +104,22 @@ def states(runs: Sequence[Run], poll: Poll) -> list[RunState]:
     open_ = [
         job
         for run, entries, steps in rows
-        for step in steps
-        if step.source == "nobody" and (job := submission(entries, step.step))
+        for node, step in zip(run.nodes, steps, strict=True)
+        if step.source == "nobody"
+        for job in _questions(run, node, entries)
     ]
     answer = poll.ask([j.job for j in open_ if j.job], [j.tag for j in open_])
     return [_run(run, entries, steps, answer) for run, entries, steps in rows]
+
+
+def _questions(run: Run, node: Node, entries: list[Entry]) -> tuple[Submission, ...]:
+    """The submissions of a step that the scheduler must be asked about."""
+    submitted = submissions(entries, node.name)
+    if not node.links:
+        return submitted[-1:]
+    from hpctrain.run import chained
+
+    return chained.unsettled(run.directory, node.name, submitted)
 
 
 def run_state(steps: Iterable[StepState]) -> State:
@@ -140,6 +157,8 @@ def _without_scheduler(directory: Path, node: Node, entries: list[Entry]) -> Ste
     last = submission(entries, node.name)
     if last is None:
         return _local_state(node, entries)
+    if node.links:
+        return _chain_without_scheduler(directory, node, entries)
     if last.refused:
         return StepState(step=node.name, state=State.FAILED, reason="the scheduler refused it")
     ended = exit_record(directory, node.name)
@@ -147,6 +166,24 @@ def _without_scheduler(directory: Path, node: Node, entries: list[Entry]) -> Ste
         return _by_exit(node.name, ended, last)
     # an attempt that ended badly may be queued again under the same id: only the scheduler knows
     return StepState(step=node.name, state=State.UNKNOWN, job=last.job, source="nobody")
+
+
+def _chain_without_scheduler(directory: Path, node: Node, entries: list[Entry]) -> StepState:
+    submitted = submissions(entries, node.name)
+    ended = exit_record(directory, node.name)
+    done = next((s for s in submitted if ended and ended.code == 0 and s.job == ended.job), None)
+    if done is not None and ended is not None:
+        return attrs.evolve(_by_exit(node.name, ended, done), chain=_chain(directory, node))
+    if all(s.refused for s in submitted):
+        return StepState(step=node.name, state=State.FAILED, reason="the scheduler refused it")
+    return StepState(step=node.name, state=State.UNKNOWN, job=submitted[-1].job, source="nobody")
+
+
+def _chain(directory: Path, node: Node, jobs: tuple[str, ...] = ()) -> ChainState:
+    from hpctrain.run import chained
+
+    assert node.links is not None
+    return chained.chain_state(directory, node.name, node.links.attempts, jobs)
 
 
 _LOCAL_EVENTS = ("step-started", "step-ended", "step-exists")
@@ -188,10 +225,12 @@ def _alive(started: Entry) -> bool:
 
 def _run(run: Run, entries: list[Entry], steps: list[StepState], answer: Answer) -> RunState:
     final = tuple(
-        _with_scheduler(run.directory, step, submission(entries, step.step), answer)
-        if step.source == "nobody"
-        else step
-        for step in steps
+        step
+        if step.source != "nobody"
+        else _chain_with_scheduler(run.directory, node, submissions(entries, step.step), answer)
+        if node.links
+        else _with_scheduler(run.directory, step, submission(entries, step.step), answer)
+        for node, step in zip(run.nodes, steps, strict=True)
     )
     origins = {e.get("step"): str(e.get("origin", "")) for e in entries if e.get("event") == "asset"}
     final = tuple(attrs.evolve(step, origin=origins.get(step.step, "")) for step in final)
@@ -219,6 +258,34 @@ def _with_scheduler(directory: Path, step: StepState, last: Submission | None, a
     state = State.CANCELLED if jobs[0].state is State.CANCELLED else result.state
     reason = ", ".join(filter(None, (jobs[0].reason, result.reason)))
     return attrs.evolve(result, state=state, reason=reason, scheduler=jobs[0])
+
+
+def _chain_with_scheduler(
+    directory: Path, node: Node, submitted: tuple[Submission, ...], answer: Answer
+) -> StepState:
+    """The state of the job that trains, else of the next one; once its chain has ended, of the whole."""
+    from hpctrain.run import chained
+
+    live = chained.live(submitted, answer.jobs)
+    chain = _chain(directory, node, tuple(job.id for _, job in live))
+    running = [(s, job) for s, job in live if job.state is State.RUNNING]
+    if running or (live and not chain.ended):
+        last, job = (running or live)[0]
+        result = attrs.evolve(_by_scheduler(node.name, job), chain=chain)
+        if all(s.cancelled for s, _ in live):
+            return attrs.evolve(result, ending=True, reason="cancelled, it is ending")
+        return result
+    ended = exit_record(directory, node.name)
+    last = next((s for s in reversed(submitted) if ended and s.job == ended.job), submitted[-1])
+    single = StepState(step=node.name, state=State.UNKNOWN, job=last.job, source="nobody")
+    result = attrs.evolve(_with_scheduler(directory, single, last, answer), chain=chain)
+    if not chain.ended:
+        return result
+    state = chained.end_state(chain.ended)
+    reason = ", ".join(filter(None, (chain.ended, result.reason if state is State.FAILED else "")))
+    return attrs.evolve(
+        result, state=state, reason=reason, source="exit", ending=bool(live) and last.cancelled
+    )
 
 
 def _while_silent(step: StepState) -> StepState:

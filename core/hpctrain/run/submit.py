@@ -105,22 +105,29 @@ class Submission:
 
 def submission(entries: Iterable[Entry], step: str) -> Submission | None:
     """The last submission of `step`, or None."""
-    latest: Submission | None = None
+    return next(reversed(submissions(entries, step)), None)
+
+
+def submissions(entries: Iterable[Entry], step: str) -> tuple[Submission, ...]:
+    """Every submission of `step`, the last one at the end; an event without a tag is about the last."""
+    by_tag: dict[str, Submission] = {}
+    latest = ""
     for entry in entries:
         if entry.get("step") != step:
             continue
-        event, tag = entry.get("event"), str(entry.get("tag", ""))
+        event, tag = entry.get("event"), str(entry.get("tag", "")) or latest
         if event == "intent":
-            latest = Submission(tag=tag)
-        elif latest is None or (tag and tag != latest.tag):
+            latest = tag
+            by_tag[tag] = Submission(tag=tag)
+        elif tag not in by_tag:
             continue
         elif event == "submitted":
-            latest = attrs.evolve(latest, job=str(entry.get("job", "")))
+            by_tag[tag] = attrs.evolve(by_tag[tag], job=str(entry.get("job", "")))
         elif event == "refused":
-            latest = attrs.evolve(latest, refused=True)
+            by_tag[tag] = attrs.evolve(by_tag[tag], refused=True)
         elif event == "cancelled":
-            latest = attrs.evolve(latest, cancelled=True)
-    return latest
+            by_tag[tag] = attrs.evolve(by_tag[tag], cancelled=True)
+    return tuple(by_tag.values())
 
 
 def _witness(order: Order, tag: str) -> None:
@@ -174,7 +181,7 @@ def _handed_over(job: Job, tag: str, record: Record, submit: Submit, query: Quer
         try:
             job_id: str | None = submit(job, tag)
         except SubmitError as error:
-            if not _is_unclear(error):
+            if not is_unclear(error):
                 record.append("refused", step=job.step, tag=tag, why=str(error))
                 raise
             job_id = _looked_up(job.step, tag, query, patience, error.problems)
@@ -204,7 +211,7 @@ def _looked_up(
         waited += patience.between
 
 
-def _is_unclear(error: HpctrainError) -> bool:
+def is_unclear(error: HpctrainError) -> bool:
     return any(problem.code == UNCLEAR for problem in error.problems)
 
 

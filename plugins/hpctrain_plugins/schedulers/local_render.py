@@ -23,6 +23,7 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
             'export HPC_JOB="${HPC_JOB:-local-$$}" HPC_ATTEMPT=0 HPC_HEAD=127.0.0.1',
             f"export HPC_NODES={launch.nodes} HPC_GPUS={launch.gpus_per_node}",
         ),
+        tag='"${1:-}"',
         rank=(),
         start=_ranks(name, launch.ranks_per_node, launch.world),
         start_nodes=_ranks(name, 1, launch.nodes),

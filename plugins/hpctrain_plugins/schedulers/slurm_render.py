@@ -100,7 +100,8 @@ def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
         f"--time={time.clock}",
         f"--output=logs/{planned.name.replace('%', '%%')}.log",
         "--open-mode=append",
-        "--requeue",
+        # behind a lost node, the next job of a chain starts sooner than one that is queued again
+        "--no-requeue" if planned.step.trains and plan.run.resources.is_chain else "--requeue",
         f"--export={','.join(names)}",
     )
 

@@ -20,3 +20,32 @@ hpc_again() {
     sleep 5
   done
 }
+
+# Of a chain of jobs. Slurm writes why it ends a job into the job's log, before the shell hears of it.
+hpc_said() {
+  local line
+  line=$(hpc_own_log | grep -a "JOB $HPC_JOB ON .* CANCELLED AT" | tail -n 1) || return 0
+  case $line in
+    *"DUE TO TIME LIMIT"*) echo limit ;;
+    *"DUE TO PREEMPTION"* | *"DUE TO JOB REQUEUE"*) echo taken ;;
+    *"DUE TO NODE FAILURE"*) echo node ;;
+    *) echo cancelled ;;
+  esac
+}
+
+hpc_nodes() { scontrol show hostnames "$SLURM_JOB_NODELIST"; }
+
+hpc_lost_nodes() {  # those of this job's nodes that the controller holds for lost, or srun named in the log
+  local named
+  named=$(hpc_own_log | grep -aoP '(?:Node failure on|launch for StepId=\S+ failed on node) \K[\w.-]+') || :
+  { echo "$named"; timeout 20 sinfo --noheader --Node --nodes="$SLURM_JOB_NODELIST" \
+    --states=down,fail,no_respond --format=%N; } | sort -u
+}
+
+hpc_avoid() {  # NODE,NODE JOB...: a user may change which nodes a waiting job stays away from
+  local nodes=$1 job
+  shift
+  for job; do timeout 20 scontrol update JobId="$job" ExcNodeList="$nodes"; done
+}
+
+hpc_drop() { timeout 20 scancel --quiet --state=PENDING "$@"; }

@@ -12,3 +12,8 @@ hpc_head() {  # the first node, as the others reach it: its name with the suffix
   IFS= read -r first <"$PBS_NODEFILE"
   echo "$first$1"
 }
+
+# Of a chain of jobs. PBS does not say to a job why it ends it, and a waiting job cannot be kept away from nodes.
+hpc_nodes() { sort -u "$PBS_NODEFILE"; }
+
+hpc_drop() { timeout 20 qdel "$@"; }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from hpctrain.run.find import open_run
 from hpctrain.run.status import SAVED, RunState, StepState
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
+
+if TYPE_CHECKING:
+    from hpctrain.run.chained import ChainState
 
 STYLES = {State.DONE: "ok", State.FAILED: "error", State.CANCELLED: "warn", State.UNKNOWN: "warn"}
 
@@ -42,6 +45,11 @@ def command(out: Out, run: str | None) -> int:
     if metrics.last:
         out.lines(out.term.wrapped(progress_line(metrics.last, metrics.last_evaluation)))
     out.lines(_table(run_state).lines(out.term))
+    for step in run_state.steps:
+        if step.chain is not None:
+            out.lines(out.term.wrapped(_chain_line(step.chain)))
+    if (place := live.stop_file()) and run_state.is_in_progress:
+        out.lines([f"stop file    {place}"])
     saved = live.checkpoints()
     if saved is not None and saved.is_dir():
         out.lines([f"checkpoints  {saved}"])
@@ -53,6 +61,18 @@ def command(out: Out, run: str | None) -> int:
         out.say(f"the scheduler is silent: {run_state.answer.silent[0].message}")
     _next(out, directory.title, run_state)
     return 0
+
+
+def _chain_line(chain: ChainState) -> str:
+    """`attempts     3 of 10, 2 jobs wait behind it, 6d12h of training left`."""
+    waiting = max(0, len(chain.jobs) - 1)
+    parts = [
+        f"{chain.attempts} of {chain.planned}",
+        *([f"{waiting} job{'s' if waiting != 1 else ''} wait behind it"] if waiting else []),
+        *([f"its chain ended: {chain.ended}"] if chain.ended else [f"{text.duration(chain.left_s)} left"]),
+        *([f"without {' '.join(chain.avoided)}, which failed"] if chain.avoided else []),
+    ]
+    return f"attempts     {', '.join(parts)}"
 
 
 def progress_line(row: Mapping[str, Any], evaluation: Mapping[str, Any] | None = None) -> str:
@@ -120,6 +140,18 @@ def _json(step: StepState) -> dict[str, Any]:
         "attempt": step.attempt,
         "said": step.source,
         "origin": step.origin or None,
+        **({"chain": _chain_json(step.chain)} if step.chain else {}),
+    }
+
+
+def _chain_json(chain: ChainState) -> dict[str, Any]:
+    return {
+        "attempts": chain.attempts,
+        "planned": chain.planned,
+        "jobs": list(chain.jobs),
+        "left_s": round(chain.left_s),
+        "ended": chain.ended or None,
+        "avoided": list(chain.avoided),
     }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from hpctrain.errors import HpctrainError
 from hpctrain.model.layer import How
 from hpctrain.model.plan import Plan, PlannedStep, Survey
 from hpctrain.model.train import Numbers
-from hpctrain.plan import predict
+from hpctrain.plan import chain, predict
 from hpctrain.plan.around import RUN_FILE
 from hpctrain.plan.words import set_by, word_text
 from hpctrain.ui import text
@@ -42,7 +43,7 @@ def header(plan: Plan) -> str:
 
 
 def size_of(plan: Plan) -> str:
-    """How large the training is: `16 GPUs (2 nodes), 1h30m`."""
+    """How large the training is: `16 GPUs (2 nodes), 1h30m`, or `…, 10d in 10 jobs of 1d, 480 node-hours`."""
     train = next((s for s in plan.steps if s.step.trains), None)
     if train is None:
         count = len(plan.steps)
@@ -51,6 +52,11 @@ def size_of(plan: Plan) -> str:
     nodes = f"{launch.nodes} node{'s' if launch.nodes != 1 else ''}"
     gpus = launch.nodes * launch.gpus_per_node
     amount = f"{gpus} GPU{'s' if gpus != 1 else ''} ({nodes})" if gpus else nodes
+    links = chain.of(plan)
+    if links is not None:
+        hours = launch.nodes * links.attempts * links.time.seconds / 3600
+        jobs = f"{links.total.short} in {links.attempts} jobs of {links.time.short}"
+        return f"{amount}, {jobs}, {text.count(round(hours))} node-hours"
     return f"{amount}, {time.short}" if time else amount
 
 
@@ -124,8 +130,11 @@ def footer(plan: Plan, survey: Survey) -> list[str]:
         else []
     )
     if jobs:
-        hours = sum(s.step.minutes * s.step.launch.nodes for s in jobs) / 60
-        parts.append(f"{len(jobs)} job{'s' if len(jobs) != 1 else ''}, at most {hours:.1f} node-hours")
+        links = chain.of(plan)
+        times = {chain.TRAIN: links.attempts} if links else {}
+        hours = sum(s.step.minutes * s.step.launch.nodes * times.get(s.name, 1) for s in jobs) / 60
+        count = sum(times.get(s.name, 1) for s in jobs)
+        parts.append(f"{count} job{'s' if count != 1 else ''}, at most {hours:,.1f} node-hours")
     return ["; ".join(parts)] if parts else ["everything is done already"]
 
 
@@ -229,8 +238,8 @@ _LOUD = {RUN_FILE: -1, "core": 1}
 """What the user set is shown first, what core sets for everybody last."""
 
 
-def on_many(plans: Iterable[tuple[str, Plan | None, str]]) -> Table:
-    """`--on all`: one row a cluster; one that refuses keeps its row and says why."""
+def on_many(plans: Mapping[str, Plan], refused: Mapping[str, HpctrainError]) -> Table:
+    """`--on all`: one row a cluster; those that refuse come last and say why."""
     table = Table(
         Column("CLUSTER", style="name"),
         Column("FITS"),
@@ -240,10 +249,7 @@ def on_many(plans: Iterable[tuple[str, Plan | None, str]]) -> Table:
         Column("DIGEST", drop=1),
         Column("WHY NOT"),
     )
-    for name, plan, why in plans:
-        if plan is None:
-            table.row(name, ("error", "no"), "-", "-", "-", "-", why)
-            continue
+    for name, plan in plans.items():
         train = plan.step_named("train")
         fatal = next((p.message for p in plan.problems if p.fatal), "")
         table.row(
@@ -255,4 +261,6 @@ def on_many(plans: Iterable[tuple[str, Plan | None, str]]) -> Table:
             plan.digest[:8],
             fatal or "-",
         )
+    for name, error in refused.items():
+        table.row(name, ("error", "no"), "-", "-", "-", "-", str(error))
     return table

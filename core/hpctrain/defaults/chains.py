@@ -1,0 +1,50 @@
+"""What speaks against a training of several jobs: a queue that forbids it, a trainer that starts anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpctrain.defaults.limits import limit
+from hpctrain.errors import Problem
+from hpctrain.model.plan import Plan
+from hpctrain.plan import chain
+
+
+def problems(plan: Plan) -> Iterator[Problem]:
+    """The problems of `[resources] total`."""
+    resources, step, links = plan.run.resources, plan.step_named(chain.TRAIN), chain.of(plan)
+    if resources.total and resources.time and resources.total < resources.time:
+        yield Problem(
+            code="short-total",
+            message=f"the whole of {resources.total.short} is shorter than one job of {resources.time.short}",
+            where="resources.total",
+            hint=f'time = "{resources.total.short}"      (and no total)',
+        )
+    if plan.train is None or step is None or links is None:
+        return
+    row = plan.cluster.queue_named(step.queue)
+    if row is not None and "chain" in row.forbids:
+        yield limit(
+            plan.cluster,
+            row,
+            code="queue-forbids",
+            message=f"{row.name} of {plan.cluster.name} forbids jobs that follow each other, "
+            f"and total takes {links.attempts}",
+            where="resources.total",
+            hint=f'time = "{links.time.short}"      (and no total), or another queue',
+        )
+    if plan.run.checkpoint.resume == "never":
+        yield Problem(
+            code="chain-anew",
+            message=f'resume = "never" starts each of the {links.attempts} jobs of total anew',
+            where="checkpoint.resume",
+            hint='resume = "auto"',
+        )
+    elif plan.train.checkpoints is None:
+        yield Problem(
+            code="chain-anew",
+            message=f"no checkpoint of the trainer {plan.run.train.use} is known: each of the "
+            f"{links.attempts} jobs of total starts anew, unless the program goes on by itself",
+            where="resources.total",
+            fatal=False,
+        )

@@ -1,0 +1,95 @@
+"""A training of several jobs: how many, of how long, and how many of them may be in the queue at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import attrs
+from attrs import frozen
+
+from hpctrain.model.cluster import Cluster, Queue
+from hpctrain.model.duration import Duration
+from hpctrain.model.plan import Plan, PlannedStep
+from hpctrain.model.run import RunSpec
+from hpctrain.model.words import Loc
+from hpctrain.plan import queues
+
+TRAIN = "train"
+SHARED = ("checkpoints", "data", "assets", "env", "images")
+"""Roles in which the project may write, where the site shares them; the first takes the stop file."""
+AVOID_SHARE = 20
+"""One node of so many may be avoided at most, two in any case, and never one that the job would need."""
+
+
+@frozen(kw_only=True)
+class Chain:
+    """The jobs of one training."""
+
+    attempts: int
+    """As many as `total` needs."""
+    time: Duration
+    """The limit of each."""
+    total: Duration
+    """What the run file asks for."""
+    links: int
+    """The most that are in the queue at once: the attempts and a spare, or what the site takes of a user."""
+    avoid: int
+    """How many nodes that failed may be left out."""
+
+
+def of(plan: Plan) -> Chain | None:
+    """The chain of a plan; None where one job is all that the run asks for."""
+    total, time, step = plan.run.resources.total, plan.run.resources.time, plan.step_named(TRAIN)
+    if plan.train is None or step is None or step.here or not plan.run.resources.is_chain:
+        return None
+    assert total is not None
+    assert time is not None
+    attempts = math.ceil(total.seconds / time.seconds)
+    machine, nodes = plan.cluster.hardware.nodes, step.step.launch.nodes
+    return Chain(
+        attempts=attempts,
+        time=time,
+        total=total,
+        links=min((attempts + 1, *_room(plan, step))),
+        avoid=max(0, min(max(2, machine // AVOID_SHARE), machine - nodes)),
+    )
+
+
+def _room(plan: Plan, step: PlannedStep) -> Iterator[int]:
+    """How many such jobs each limit of the site leaves room for, running and waiting ones together."""
+    row, policy, launch = plan.cluster.queue_named(step.queue), plan.cluster.policy, step.step.launch
+    yield from (limit for limit in (row and row.jobs_per_user, row and row.jobs_per_project) if limit)
+    gpus = launch.nodes * launch.gpus_per_node
+    if policy.max_gpus is not None and gpus:
+        yield max(1, policy.max_gpus // gpus)
+    if policy.max_nodes is not None:
+        yield max(1, policy.max_nodes // launch.nodes)
+
+
+def stop_place(plan: Plan) -> Loc | None:
+    """Where the project may leave a stop file for a run of this name; the run's folder follows."""
+    shared = (
+        role for role in SHARED if (facts := plan.cluster.storage.get(role)) and facts.share == "project"
+    )
+    role = next(shared, "")
+    return Loc(role, f"stop-{plan.run.name}-") if role else None
+
+
+def with_time(run: RunSpec, cluster: Cluster) -> RunSpec:
+    """The run with the time of one job: its own, else the longest that the queue gives, or all of `total`."""
+    resources = run.resources
+    if resources.total is None or resources.time is not None:
+        return run
+    count = queues.nodes(resources, cluster)
+    row = queues.choose(cluster, count, None, resources.queue)
+    longest = _longest(row, count) if row else None
+    time = resources.total if longest is None else min(resources.total, longest)
+    return attrs.evolve(run, resources=attrs.evolve(resources, time=time))
+
+
+def _longest(row: Queue, nodes: int) -> Duration | None:
+    limits = [row.max_time] if row.max_time else []
+    if row.max_node_minutes:
+        limits.append(Duration(row.max_node_minutes * 60 // nodes))
+    return min(limits, default=None)

@@ -1,0 +1,277 @@
+"""The attempts of a chain on the disk: what happened is written, what `chain.decide` answers is printed.
+
+Run by job.sh when an attempt begins and when it ends, and read by hpctrain. The files lie in the step's
+folder: `chain.json` (the terms), `attempts.jsonl` (every event), `ended` (why the chain ended, while it has).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpctrain_job import chain, documents, resume
+from hpctrain_job.chain import Cause
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+TERMS, EVENTS, ENDED = "chain.json", "attempts.jsonl", "ended"
+SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
+"""What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
+SAVED, DIVERGED, SETTING = 75, 65, 78
+"""Exit codes with which a trainer says why it stopped."""
+NEARLY = 0.9
+"""From this share of its time on, an attempt that was told to end had come to its time limit."""
+SCHEDULER_CAUSES = {
+    "cancelled": Cause.CANCELLED,
+    "limit": Cause.LIMIT,
+    "taken": Cause.TAKEN,
+    "node": Cause.NODE,
+}
+"""What a scheduler's words for the end of a job mean, as job.sh passes them on."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The step of a run that is trained in several jobs."""
+
+    run: Path
+    name: str
+    checkpoints: Path | None = None
+    """Where the run's checkpoints are; None: nobody says so here."""
+
+    @property
+    def folder(self) -> Path:
+        return self.run / "steps" / self.name
+
+    @property
+    def ended(self) -> str:
+        """Why the chain ended; empty while it has not."""
+        if (self.folder / "finished").exists():
+            return Cause.FINISHED.value
+        try:
+            return (self.folder / ENDED).read_text(encoding="utf-8").strip() or "for no known reason"
+        except FileNotFoundError:
+            return ""
+
+    def events(self) -> list[Mapping[str, Any]]:
+        """All that the attempts wrote, in their order."""
+        return list(_lines(self.folder / EVENTS))
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Add one event; every attempt writes only while it is the only one."""
+        line = json.dumps({"v": 1, "event": event, "at": round(time.time(), 1), **fields}, allow_nan=False)
+        descriptor = os.open(self.folder / EVENTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line.encode() + b"\n")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def end(self, why: str) -> None:
+        """Leave the mark at which every later job of the chain ends at once."""
+        fresh = self.folder / f".{ENDED}.{os.getpid()}"
+        fresh.write_text(f"{why}\n", encoding="utf-8")
+        fresh.replace(self.folder / ENDED)
+
+    def reopen(self) -> None:
+        """Take the mark away: a person wants the chain to go on."""
+        self.write("continued")
+        (self.folder / ENDED).unlink(missing_ok=True)
+
+    def terms(self) -> chain.Terms:
+        """What the run asks for, as it was planned."""
+        document = documents.read(self.folder / TERMS)
+        return chain.Terms(**{key: int(document[key]) for key in ("total", "time", "links", "avoid")})
+
+    def newest(self) -> int | None:
+        """The step of the newest whole checkpoint: 0 where there is none yet, None where nobody knows."""
+        layout = documents.read(self.folder / TERMS).get("checkpoints")
+        if not layout or self.checkpoints is None:
+            return None
+        folder = self.checkpoints / layout["folder"]
+        return max(
+            (checkpoint.step for checkpoint in resume.complete(folder, layout["name"], layout["complete"])),
+            default=0,
+        )
+
+    def record(self, waiting: Iterable[str] = (), stop_file: str = "") -> chain.Record:
+        """The record that the judge is asked with."""
+        record = chain.Record(self.terms())
+        for event in self.events():
+            step_event = _event(event)
+            record = chain.applied(step_event, record) if step_event else record
+        begun = {attempt.job for attempt in record.attempts}
+        still = tuple(job for job in waiting if job not in begun)
+        return replace(record, waiting=still, ended=self.ended, stop_file=stop_file)
+
+    def submitted(self) -> tuple[str, ...]:
+        """The chain's jobs in the order of their submission, without those that were refused."""
+        entries = (entry for entry in _lines(self.run / "record.jsonl") if entry.get("step") == self.name)
+        return tuple(
+            str(entry["job"]) for entry in entries if entry.get("event") == "submitted" and entry.get("job")
+        )
+
+
+def begin(step: Step, job: str, nodes: Sequence[str], stop_file: str) -> list[str]:
+    """An attempt begins: what job.sh has to do now, one word and its arguments a line."""
+    record = step.record(step.submitted(), stop_file)
+    lines: list[str] = []
+    last = record.attempts[-1] if record.attempts else None
+    if last is not None and last.is_open and not record.ended:
+        # whoever is alive says of the one before it that it left no word
+        lines += _judged(
+            step, chain.Ended(last.job, _last_sign(step, last), Cause.LOST, step.newest()), record
+        )
+        record = step.record(step.submitted(), stop_file)
+    return lines + _judged(step, chain.Began(job, time.time(), step.newest(), tuple(nodes)), record)
+
+
+def end(step: Step, job: str, cause: Cause, lost_nodes: Sequence[str], stop_file: str) -> list[str]:
+    """An attempt ended: what job.sh has to do in its last moments."""
+    record = step.record(step.submitted(), stop_file)
+    return _judged(step, chain.Ended(job, time.time(), cause, step.newest(), tuple(lost_nodes)), record)
+
+
+def cause(code: int, signal: str, reason: str, *, is_refused: bool, lost_nodes: bool, share: float) -> Cause:
+    """Why an attempt ended, by its exit code, the signal that it got, the scheduler's words, and the share of
+    its time that it had."""
+    by_scheduler = SCHEDULER_CAUSES.get(reason)
+    if code == 0:
+        return Cause.FINISHED
+    if code == SETTING:
+        return Cause.NETWORK if is_refused else Cause.SETTING
+    if by_scheduler is not None and not (code == SAVED and by_scheduler is Cause.LIMIT):
+        return by_scheduler
+    if signal == "TERM" and share < NEARLY:
+        return Cause.CANCELLED
+    if code == SAVED:
+        return Cause.SAVED
+    if signal == "TERM":
+        return Cause.LIMIT
+    if code == DIVERGED:
+        return Cause.DIVERGED
+    return Cause.NODE if lost_nodes else Cause.FAILED
+
+
+def _judged(step: Step, event: chain.Event, record: chain.Record) -> list[str]:
+    """Write the event and what it means for the chain; the rest of the answer as lines for job.sh."""
+    lines = []
+    actions = chain.decide(event, record)
+    if chain.Train() in actions or not isinstance(event, chain.Began):
+        _write(step, event)
+    for action in actions:
+        if isinstance(action, chain.EndChain):
+            step.end(action.why)
+            step.write("chain-ended", why=action.why)
+            lines += [f"drop {' '.join(action.jobs)}"] if action.jobs else []
+        elif isinstance(action, chain.Avoid) and action.nodes:
+            lines.append(f"avoid {','.join(action.nodes)} {' '.join(action.jobs)}".rstrip())
+        elif isinstance(action, chain.Leave):
+            lines.append(f"leave {action.why}")
+    return lines
+
+
+def _write(step: Step, event: chain.Event) -> None:
+    if isinstance(event, chain.Began):
+        step.write("began", job=event.job, step=event.step, nodes=list(event.nodes))
+    elif isinstance(event, chain.Ended):
+        fields = {
+            "job": event.job,
+            "cause": event.cause.value,
+            "step": event.step,
+            "until": round(event.at, 1),
+        }
+        step.write("ended", **fields, lost_nodes=list(event.lost_nodes))
+
+
+def _event(entry: Mapping[str, Any]) -> chain.Event | None:
+    """An event as the judge takes it; None for what is written for people alone."""
+    at = float(entry.get("at", 0))
+    if entry.get("event") == "began":
+        return chain.Began(str(entry["job"]), at, entry.get("step"), tuple(entry.get("nodes", ())))
+    if entry.get("event") == "ended":
+        why = Cause(entry["cause"])
+        until = float(entry.get("until", at))
+        return chain.Ended(
+            str(entry["job"]), until, why, entry.get("step"), tuple(entry.get("lost_nodes", ()))
+        )
+    return chain.Continued(at) if entry.get("event") == "continued" else None
+
+
+def _last_sign(step: Step, attempt: chain.Attempt) -> float:
+    """When an attempt without a word last wrote anything."""
+    paths = (step.run / name.format(step=step.name) for name in SIGNS)
+    times = [path.stat().st_mtime for path in paths if path.exists()]
+    return max(attempt.began, *(at for at in times if at < time.time() - 1), 0.0)
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects of an append-only file; a line that was torn is left out."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    for line in text.split("\n")[:-1]:
+        try:
+            entry = documents.parse(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            yield entry
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Tell job.sh what to do."""
+    options = _parser().parse_args(argv)
+    step = Step(options.run, options.step, options.checkpoints)
+    nodes = options.nodes.split()
+    stop_file = next((str(path) for path in options.stop if path.exists()), "")
+    if options.event == "begin":
+        lines = begin(step, options.job, nodes, stop_file)
+    else:
+        attempts = step.record().attempts
+        share = (time.time() - attempts[-1].began) / step.terms().time if attempts else 0.0
+        refused = (step.folder / "fabric").is_file() and (step.folder / "fabric").read_text().startswith(
+            "refused:"
+        )
+        why = cause(
+            options.code,
+            options.signal,
+            options.reason,
+            is_refused=refused,
+            lost_nodes=bool(nodes),
+            share=share,
+        )
+        lines = end(step, options.job, why, nodes, stop_file)
+    print("\n".join(lines))
+    return 0
+
+
+def _parser() -> ArgumentParser:
+    import argparse  # the control plane reads this module and parses nothing
+
+    parser = argparse.ArgumentParser(
+        prog="hpctrain_job.attempts", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("event", choices=("begin", "end"))
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--step", required=True)
+    parser.add_argument("--checkpoints", type=Path)
+    parser.add_argument("--job", required=True)
+    parser.add_argument("--stop", type=Path, action="append", default=[], help="a file that asks for the end")
+    parser.add_argument("--code", type=int, default=0, help="how the ranks ended")
+    parser.add_argument("--signal", default="", help="what told them to end")
+    parser.add_argument("--reason", default="", help=f"the scheduler's reason: {', '.join(SCHEDULER_CAUSES)}")
+    parser.add_argument("--nodes", default="", help="the attempt's nodes; at its end those that failed")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""Chains of processes on this machine: the same scripts and the same judge, without a scheduler's help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from hpctrain.model.job import State
+from hpctrain.model.step import After
+from hpctrain_job.chain import Cause
+from tests.chain.program import loss_after
+from tests.chain.rig import ChainRun, environ, plan
+from tests.patience import wait_for
+from tests.schedulers import build
+
+TRAIN = 'exec "$HPC_PYTHON" program.py "$HPC_CHECKPOINTS" {goal} {seconds}'
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ChainRun]]:
+    """Runs that are cancelled behind the test."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    made: list[ChainRun] = []
+    yield made
+    for run in made:
+        run.live.cancel()
+
+
+def started(
+    runs: list[ChainRun],
+    root: Path,
+    script: str,
+    *,
+    total: str = "40s",
+    time: str = "8s",
+    jobs: int | None = None,
+) -> ChainRun:
+    run = ChainRun.create(root, plan("local", script, total=total, time=time, jobs=jobs), environ())
+    runs.append(run)
+    run.submit()
+    return run
+
+
+def test_a_training_of_several_jobs_is_the_training_of_one(runs: list[ChainRun], tmp_path: Path) -> None:
+    run = started(runs, tmp_path, TRAIN.format(goal=90, seconds=0.1))
+    assert len(run.submitted()) == 6
+    done = run.until(State.DONE, seconds=90)
+    attempts = run.attempts()
+    assert [a.cause for a in attempts][-1] is Cause.FINISHED
+    assert {a.cause for a in attempts[:-1]} == {Cause.SAVED}
+    assert len(attempts) >= 3
+    assert [row["step"] for row in run.rows()] == list(range(1, 91))
+    loss = 10.0
+    for step in range(1, 91):
+        loss = loss_after(loss, step)
+    assert run.rows()[-1]["loss"] == loss
+    assert done.chain is not None
+    assert (done.chain.attempts, done.chain.planned, done.chain.ended) == (len(attempts), 5, "finished")
+    assert run.live.resume().jobs == {}
+
+
+def test_a_wrong_setting_ends_the_chain_and_a_person_goes_on(runs: list[ChainRun], tmp_path: Path) -> None:
+    run = started(runs, tmp_path, "[[ -e fixed ]] || exit 78; exit 0")
+    run.until(State.FAILED, seconds=30)
+    run.attempts()
+    found = run.state()
+    assert found.reason == "wrong setting, its commands failed, exit code 78"
+    assert found.chain is not None
+    assert found.chain.attempts == 1
+    (run.path / "fixed").touch()
+    earlier = run.submitted()
+    run.live.resume()
+    assert run.until(State.DONE, seconds=30).chain
+    assert len(run.submitted()) > len(earlier)
+    assert len(run.attempts()) == 2
+
+
+def test_no_progress_ends_the_chain(runs: list[ChainRun], tmp_path: Path) -> None:
+    run = started(runs, tmp_path, "exit 1")
+    found = run.until(State.FAILED, seconds=60)
+    assert found.reason.startswith("no progress over 3 attempts")
+    assert len(run.attempts()) == 3
+
+
+def test_a_stop_file_saves_and_ends_it(runs: list[ChainRun], tmp_path: Path) -> None:
+    run = started(runs, tmp_path, TRAIN.format(goal=900, seconds=0.1), total="2h", time="1h")
+    wait_for("the first steps", lambda: len(run.rows()) > 3, 30)
+    (run.path / "stop").touch()
+    found = run.until(State.CANCELLED, seconds=60)
+    assert found.reason == f"stopped: {run.path}/stop is there"
+    (attempt,) = run.attempts()
+    assert attempt.cause is Cause.SAVED
+
+
+def test_cancel_ends_all_of_its_jobs(runs: list[ChainRun], tmp_path: Path) -> None:
+    run = started(runs, tmp_path, TRAIN.format(goal=900, seconds=0.1), total="3h", time="1h")
+    wait_for("the first steps", lambda: len(run.rows()) > 3, 30)
+    running = run.until(State.RUNNING, seconds=30)
+    assert running.chain is not None
+    assert len(running.chain.jobs) == 4
+    run.live.cancel()
+    found = run.until(State.CANCELLED, seconds=30)
+    assert found.chain is not None
+    assert (found.chain.jobs, found.chain.ended) == ((), "cancelled")
+    assert len(run.attempts()) == 1
+
+
+def test_continue_adds_what_a_limit_on_jobs_left_out(runs: list[ChainRun], tmp_path: Path) -> None:
+    run = started(runs, tmp_path, TRAIN.format(goal=60, seconds=0.1), total="80s", time="8s", jobs=1)
+    assert len(run.submitted()) == 1
+    run.until(State.WAITING, seconds=40)
+    run.live.resume()
+    assert len(run.submitted()) == 2
+    run.until(State.WAITING, State.DONE, seconds=40)
+    assert [row["step"] for row in run.rows()] == list(range(1, run.rows()[-1]["step"] + 1))
+
+
+def test_a_step_behind_the_training_waits_until_the_chain_has_finished(
+    runs: list[ChainRun], tmp_path: Path
+) -> None:
+    made = plan("local", "exit 0", total="2h", time="1h")
+    behind = attrs.evolve(build.step("touch exported", name="export"), after=(After("train"),))
+    export = attrs.evolve(made.steps[0], step=behind)
+    run = ChainRun.create(tmp_path, attrs.evolve(made, steps=(*made.steps, export)), environ())
+    runs.append(run)
+    assert run.submit().waiting == ("export",)
+    wait_for("the training", lambda: run.live.states()["train"] is State.DONE, 30)
+    assert run.live.states()["export"] is State.WAITING
+    run.live.resume()
+    wait_for("the export", lambda: run.live.states()["export"] is State.DONE, 30)
+    assert (run.path / "exported").exists()

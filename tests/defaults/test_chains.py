@@ -1,0 +1,152 @@
+"""`[resources] total`: how many jobs of how long, and where a chain is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from hpctrain.cli.show import plan_text
+from hpctrain.errors import Problem
+from hpctrain.hooks.marker import hookimpl
+from hpctrain.model.cluster import Cluster, Place, Queue
+from hpctrain.model.duration import Duration
+from hpctrain.model.plan import Plan, Survey
+from hpctrain.model.run import Checkpoint, Resources, RunSpec, TrainSpec
+from hpctrain.model.step import Need
+from hpctrain.model.train import Layout, Train
+from hpctrain.plan import chain
+from tests.defaults.rig import cluster
+from tests.defaults.rig import plan as planned
+
+HOURS = Duration.parse
+JOBS = Place(name="compute", provides=tuple(Need), source="doc")
+ROW: dict[str, Any] = {"name": "q", "source": "doc", "max_time": HOURS("24h")}
+
+
+class Trainer:
+    """A trainer with checkpoints."""
+
+    def __init__(self, layout: Layout | None = Layout(format="hf")) -> None:  # noqa: B008
+        self.layout = layout
+
+    @hookimpl
+    def train_command(self) -> Train:
+        return Train(argv=("train",), checkpoints=self.layout)
+
+
+def site(*rows: Queue, **hardware: Any) -> Cluster:
+    return cluster(JOBS, queues=rows or (Queue(**ROW),), **{"nodes": 100, **hardware})
+
+
+def made(on: Cluster, trainer: Trainer | None = None, resume: str = "auto", **asked: Any) -> Plan:
+    times: dict[str, Any] = {k: HOURS(v) if k in ("time", "total") else v for k, v in asked.items()}
+    resources = Resources(**{"nodes": 2, **times})
+    run = RunSpec(
+        name="r",
+        cluster="toy",
+        resources=resources,
+        train=TrainSpec(use="x"),
+        checkpoint=Checkpoint(resume=resume),
+    )
+    return planned(run, on, trainer or Trainer())
+
+
+def problem(plan: Plan, code: str) -> Problem:
+    (found,) = [p for p in plan.problems if p.code == code]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("asked", "attempts", "time"),
+    [
+        ({"total": "10d"}, 10, "1d"),
+        ({"total": "10d", "time": "6h"}, 40, "6h"),
+        ({"total": "25h"}, 2, "1d"),
+        ({"total": "10d", "nodes": 8}, 20, "12h"),
+    ],
+)
+def test_jobs_of_the_queues_longest_time_or_of_the_time_asked_for(
+    asked: dict[str, Any], attempts: int, time: str
+) -> None:
+    on = site(Queue(**ROW, max_node_minutes=8 * 12 * 60))
+    links = chain.of(made(on, **asked))
+    assert links is not None
+    assert (links.attempts, links.time.short, links.links) == (attempts, time, attempts + 1)
+    assert [p for p in made(on, **asked).problems if p.fatal] == []
+
+
+def test_a_limit_on_jobs_of_a_user_is_kept_by_the_chain() -> None:
+    links = chain.of(made(site(Queue(**ROW, jobs_per_user=4)), total="10d"))
+    assert links is not None
+    assert (links.attempts, links.links) == (10, 4)
+
+
+def test_a_cap_over_a_projects_jobs_is_kept_by_the_chain() -> None:
+    on = site(gpus_per_node=4)
+    for gpus, nodes, count in ((32, None, 4), (None, 7, 3), (None, 1, 1)):
+        policy = attrs.evolve(on.policy, max_gpus=gpus, max_nodes=nodes)
+        capped = attrs.evolve(on, policy=policy)
+        links = chain.of(made(capped, total="10d"))
+        assert links is not None
+        assert links.links == count
+
+
+@pytest.mark.parametrize("asked", [{}, {"time": "5h"}, {"total": "20h"}, {"total": "5h", "time": "5h"}])
+def test_what_one_job_does_is_no_chain(asked: dict[str, Any]) -> None:
+    plan = made(site(), **asked)
+    assert chain.of(plan) is None
+    if "total" in asked:
+        assert plan.run.resources.time == HOURS(asked["total"])
+
+
+def test_the_plan_says_jobs_and_node_hours() -> None:
+    plan = made(site(), total="10d")
+    assert plan_text.size_of(plan) == "2 nodes, 10d in 10 jobs of 1d, 480 node-hours"
+    assert plan_text.footer(plan, Survey(is_on_cluster=True)) == ["10 jobs, at most 480.0 node-hours"]
+
+
+def test_a_queue_that_forbids_chains_refuses_with_its_row() -> None:
+    refused = problem(made(site(Queue(**ROW, forbids=("chain",))), total="3d"), "queue-forbids")
+    assert refused.fatal
+    assert refused.message == "q of toy forbids jobs that follow each other, and total takes 3"
+    assert refused.notes == ("q, 1 node or more: 1d, no chain (The toy's page, checked 2026-11-20)",)
+    assert refused.where == "resources.total"
+    assert refused.hint.startswith('time = "1d"')
+
+
+def test_a_total_shorter_than_one_job_is_a_slip() -> None:
+    refused = problem(made(site(), total="1h", time="5h"), "short-total")
+    assert (refused.fatal, refused.where) == (True, "resources.total")
+
+
+def test_jobs_that_would_start_anew_are_refused_or_said() -> None:
+    never = problem(made(site(), resume="never", total="3d"), "chain-anew")
+    assert (never.fatal, never.where) == (True, "checkpoint.resume")
+    unknown = problem(made(site(), Trainer(None), total="3d"), "chain-anew")
+    assert (unknown.fatal, unknown.where) == (False, "resources.total")
+
+
+def test_the_digest_of_a_run_without_total_is_as_before_it_was_known() -> None:
+    plain, chained = made(site(), time="5h"), made(site(), time="5h", total="10h")
+    assert plain.digest != chained.digest
+    from hpctrain.plan.encode import EXPLAINS, encode
+
+    assert "total" not in encode(plain.run, EXPLAINS)["resources"]
+    assert encode(chained.run)["resources"]["total"] == "10h"
+    assert attrs.evolve(plain.run.resources, total=None) == plain.run.resources
+
+
+def test_few_nodes_may_be_avoided_and_never_those_that_the_job_needs() -> None:
+    for nodes, machine, avoid in (
+        (2, 100, 5),
+        (2, 9400, 470),
+        (2, 2, 0),
+        (2, 3, 1),
+        (95, 100, 5),
+        (99, 100, 1),
+    ):
+        links = chain.of(made(site(nodes=machine), total="3d", nodes=nodes))
+        assert links is not None
+        assert links.avoid == avoid
