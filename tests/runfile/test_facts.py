@@ -293,10 +293,10 @@ def test_a_field_that_nobody_fills_in_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "said", "hint"),
     [
-        ("/scratch/<project>/runs", "<project> is yours to fill in", ""),
-        ("/scratch/<your group>/runs", "<your group> is yours to fill in", ""),
-        ("$HOME/runs", "a variable is written ${HOME}", 'path = "${HOME}/runs"'),
-        ("/p/$A_1/$b", "a variable is written ${A_1}", 'path = "/p/${A_1}/${b}"'),
+        ("/scratch/<project>/runs", "what is in <> is yours to fill in", ""),
+        ("/scratch/<your group>/runs", "what is in <> is yours to fill in", ""),
+        ("$HOME/runs", "a variable is written ${NAME}", 'path = "${HOME}/runs"'),
+        ("/p/$A_1/$b", "a variable is written ${NAME}", 'path = "/p/${A_1}/${b}"'),
         ("/scratch/a:b/runs", "cut at a colon", ""),
     ],
 )

@@ -57,28 +57,18 @@ def _check_template(*fields: str) -> Check:
     return check
 
 
-_TO_FILL_IN = re.compile(r"<[A-Za-z][\w -]*>", re.ASCII)
-_BARE_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)", re.ASCII)
-
-
 def _check_root(text: str) -> Iterator[Fault]:
     """What no shell sees before the folder is made: all of it would stand in the folder's name."""
     yield from _check_template("user", "account", "project", "uid", "home")(text)
-    if match := _TO_FILL_IN.search(text):
-        complaint = f"is {json.dumps(text)}; {match[0]} is yours to fill in"
-        yield Fault(code="wrong-value", complaint=complaint)
-    if match := _BARE_VARIABLE.search(text):
-        complaint = f"is {json.dumps(text)}; a variable is written {_bracketed(match)}"
-        yield Fault(
-            code="wrong-value", complaint=complaint, value=json.dumps(_BARE_VARIABLE.sub(_bracketed, text))
-        )
+    if "<" in text:
+        yield Fault(code="wrong-value", complaint=f"is {json.dumps(text)}; what is in <> is yours to fill in")
+    if text.count("$") > text.count("${"):
+        right = re.sub(r"\$(\w+)", r"${\1}", text)
+        complaint = f"is {json.dumps(text)}; a variable is written ${{NAME}}"
+        yield Fault(code="wrong-value", complaint=complaint, value=json.dumps(right) if right != text else "")
     if ":" in text:
         complaint = f"is {json.dumps(text)}; search paths and binds of containers are cut at a colon"
         yield Fault(code="wrong-value", complaint=complaint)
-
-
-def _bracketed(variable: re.Match[str]) -> str:
-    return f"${{{variable[1]}}}"
 
 
 def _check_project(text: str) -> Iterator[Fault]:

@@ -21,9 +21,8 @@ ONE_OF: Mapping[type, tuple[str, ...]] = {
 }
 """Exactly one of these keys."""
 
-_FOR_A_SHELL = re.compile(r"(?:^|:)(?:~/|\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?:[/:]|$))", re.ASCII)
-_TO_FILL_IN = re.compile(r"<[A-Za-z][\w-]*(?:[ _-][\w-]+)+>\Z", re.ASCII)
-"""`<your-key>`; one word may be a token of a model: `<s>`."""
+_LITERAL = r"(?:^|:)(?:~/|\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?:[/:]|$))|^<[A-Za-z]+(?:[ _-]\w+)+>$"
+"""What a shell replaces, or somebody who fills in `<your-key>`; a token of a model is one word: `<s>`."""
 
 AT_MOST_ONE: Mapping[type, tuple[str, ...]] = {Resources: ("nodes", "gpus")}
 
@@ -92,7 +91,7 @@ def check_env(table: Mapping[str, str]) -> Iterator[Fault]:
     yield from check_variables(table)
     yield from check_no_tokens(table)
     for key, value in table.items():
-        if _FOR_A_SHELL.search(value) or _TO_FILL_IN.match(value):
+        if any(sign in value for sign in "~$<") and re.search(_LITERAL, value):
             yield Fault(
                 code="env-literal",
                 message=f"{key} will be {json.dumps(value, ensure_ascii=False)}, letter by letter",

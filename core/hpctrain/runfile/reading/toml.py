@@ -17,8 +17,8 @@ __all__ = ["TOMLDecodeError", "TooDeep", "loads"]
 
 MOST_PARTS = 1000
 """Parts of one dotted key: its parser takes their number squared, 5 seconds for those of 200 KB."""
-_NAME = re.compile(r"""["'\w-]""")
-_WORD = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'|[\w-]+|.""")
+_NAME = r"""["'\w-]"""
+_WORD = r""""(?:[^"\\]|\\.)*"|'[^']*'|[\w-]+|."""
 
 
 class TooDeep(TOMLDecodeError):
@@ -39,13 +39,13 @@ def _parts(line: str) -> int:
     """Of the longest dotted key: names, bare or quoted, with one dot between two."""
     longest = parts = 0
     before = ""
-    for match in _WORD.finditer(line):
+    for match in re.finditer(_WORD, line):
         word = match[0]
         if word.isspace():
             continue
         if word == ".":
             parts += 1
-        elif not (_NAME.match(word) and before == "."):
+        elif not (re.match(_NAME, word) and before == "."):
             parts = 0
         before = word
         longest = max(longest, parts)
