@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import attrs
 import pytest
 
+from hpctrain.model.job import State
 from hpctrain.run.executor import Services
 from hpctrain.run.live import LiveRun
 from tests.chain import killed_driver
@@ -59,3 +61,22 @@ def test_continue_hands_over_what_is_missing_and_nothing_twice(when: str, tmp_pa
         assert len(run.submitted()) == LINKS, "a second continue has nothing to do"
         live.cancel()
         assert (run.path / "began").read_text() == "began\n"
+
+
+def test_two_who_continue_at_once_hand_over_each_job_once(tmp_path: Path) -> None:
+    script = "[[ ! -e wrong ]] || exit 78; exec sleep 300"
+    run = ChainRun.create(tmp_path, plan("local", script, total="3h", time="1h"), environ())
+    (run.path / "wrong").touch()
+    run.submit()
+    wait_for("the end", lambda: run.state().state is State.FAILED and not run.state().chain.jobs)  # type: ignore[union-attr]
+    (run.path / "wrong").unlink()
+    env = {**environ(), "HOME": str(tmp_path), "PYTHONPATH": f"{REPO}/core:{REPO}/plugins:{REPO}"}
+    live = attrs.evolve(run.live, environ=env)
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(live.resume) for _ in range(4)]:
+            done.result()
+    step = live.status().steps[0]
+    assert step.chain is not None
+    assert len(step.chain.jobs) == LINKS
+    assert len(run.submitted()) == 2 * LINKS
+    live.cancel()

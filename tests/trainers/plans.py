@@ -34,7 +34,7 @@ def cluster(gpus: int = 4) -> Cluster:
         policy=Policy(source="doc"),
         network=Network(source="doc"),
         place=(Place(name="here", provides=tuple(Need), here=True, source="doc"),),
-        storage={"runs": Storage(path="/fs/runs", source="doc")},
+        storage={role: Storage(path=f"/fs/{role}", source="doc") for role in ("assets", "runs")},
     )
 
 

@@ -48,8 +48,8 @@ class Runs:
         (run / "source").mkdir(parents=True)
         (run / "source/train.py").write_text(PROGRAM)
         binding = attrs.evolve(plans.BINDING, roots={"assets": str(self.folder / "assets")})
-        variables = "\n".join(shell.variable(var, binding) for var in caches.ENV)
-        lines = "\n".join(shell.line(line, binding) for line in caches.JOB)
+        variables = "\n".join(shell.variable(var, binding) for var in caches.env(plans.cluster()))
+        lines = "\n".join(shell.line(line, binding) for line in caches.job(plans.cluster()))
         job = "\n".join(f". {ROOT}/core/hpctrain/render/{name}.sh" for name in ("publish", "job"))
         script = f"{job}\n{variables}\n{lines}\ncd source\nexec {self.python} train.py ../../assets/data\n"
         env = {
@@ -87,6 +87,12 @@ def runs(tmp_path: Path) -> Runs:
 
 
 @pytest.mark.torch
+def test_a_cluster_without_a_place_for_assets_has_the_cache_in_the_run() -> None:
+    nowhere = attrs.evolve(plans.cluster(), storage={})
+    assert caches.job(nowhere) == ()
+    assert "HF_DATASETS_CACHE" not in {var.name for var in caches.env(nowhere)}  # below HF_HOME, then
+
+
 def test_the_second_run_makes_no_tokens_again(runs: Runs) -> None:
     assert runs.sum(runs.start("first")) == SUM
     assert runs.sum(runs.start("second")) == SUM

@@ -55,7 +55,10 @@ def test_a_program_that_starts_its_own_ranks() -> None:
     assert train.ranks is Ranks.PER_NODE
     text = shell.words(train.argv, plans.BINDING)
     assert text == 'torchrun --nnodes="${HPC_NODES}" --nproc-per-node=4 --master-addr="${HPC_HEAD}" x.py'
-    assert {var.name for var in train.layer.env} == {"OMP_NUM_THREADS", *(var.name for var in caches.ENV)}
+    assert {var.name for var in train.layer.env} == {
+        "OMP_NUM_THREADS",
+        *(var.name for var in caches.env(plans.cluster())),
+    }
 
 
 def test_ranks_and_own_code() -> None:

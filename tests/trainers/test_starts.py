@@ -33,7 +33,7 @@ def _run(module: Any, checkpoint: Checkpoint, **options: Any) -> RunSpec:
 
 def _own_lines(answer: Train) -> list[Any]:
     """The lines of the job without those of the caches."""
-    return [line for line in answer.layer.job if line not in caches.JOB]
+    return [line for line in answer.layer.job if line not in caches.job(plans.cluster())]
 
 
 def _choice(answer: Train) -> tuple[Any, ...]:

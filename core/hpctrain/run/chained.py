@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from attrs import frozen
-
 from hpctrain.model.job import JobState, State
+from hpctrain.run.chain_state import ChainState
 from hpctrain.run.submit import Submission
 from hpctrain_job import chain
 from hpctrain_job.attempts import Step
@@ -23,31 +22,18 @@ STATES = {
 """What the end of a chain makes of its step; any other reason is a failure, or a stop file."""
 
 
-@frozen(kw_only=True)
-class ChainState:
-    """How far the jobs of a step have come."""
-
-    attempts: int
-    """How many have begun to train."""
-    planned: int
-    """How many were planned."""
-    jobs: tuple[str, ...] = ()
-    """Those in the queue, the one that runs included, in their order."""
-    left_s: float = 0.0
-    """Seconds of the total that no attempt has used."""
-    ended: str = ""
-    """Why no further attempt will begin; empty while one may."""
-    avoided: tuple[str, ...] = ()
-    """Nodes that failed, and on which no further attempt shall run."""
-
-
-def chain_state(directory: Path, step: str, planned: int, jobs: tuple[str, ...]) -> ChainState:
-    """What the attempts wrote, with the jobs that the scheduler has."""
+def chain_state(
+    directory: Path, step: str, planned: int, submitted: int, jobs: tuple[str, ...]
+) -> ChainState:
+    """What the attempts wrote, with the jobs that were handed over and those that the scheduler has."""
     record = Step(directory, step).record()
+    last = record.attempts[-1] if record.attempts else None
     return ChainState(
         attempts=len(record.attempts),
         planned=planned,
         jobs=jobs,
+        training=last.job if last is not None and last.is_open else "",
+        submitted=submitted,
         left_s=max(0.0, chain.seconds_left(record)),
         ended=record.ended,
         avoided=record.avoided,

@@ -35,6 +35,7 @@ from hpctrain.run.tools import Tools
 from hpctrain_job import trust
 
 if TYPE_CHECKING:
+    from hpctrain.run.chain_state import ChainState
     from hpctrain.run.links import Links
 
 OnProgress = Callable[[str, Node, str], None]
@@ -79,11 +80,11 @@ def execute(
     graph: Graph,
     services: Services,
     states: Mapping[str, State] | None = None,
-    in_queue: Mapping[str, tuple[str, ...]] | None = None,
+    chains: Mapping[str, ChainState] | None = None,
 ) -> Outcome:
-    """Do what is left of the run; `states` are those of its steps when it is continued, `in_queue` the jobs
-    of chains that are not over."""
-    executor = _Executor(run, graph, services, states or {}, in_queue or {})
+    """Do what is left of the run; `states` are those of its steps when it is continued, `chains` those of
+    steps that several jobs do."""
+    executor = _Executor(run, graph, services, states or {}, chains or {})
     try:
         for node in graph.nodes:
             executor.execute(node)
@@ -101,11 +102,11 @@ class _Executor:
         graph: Graph,
         services: Services,
         states: Mapping[str, State],
-        in_queue: Mapping[str, tuple[str, ...]],
+        chains: Mapping[str, ChainState],
     ) -> None:
         self.run, self.graph, self.services, self.states = run, graph, services, states
-        self.in_queue = in_queue
-        self.chains = {node.name for node in graph.nodes if node.links}
+        self.chains = chains
+        self.chained = {node.name for node in graph.nodes if node.links}
         self.jobs: dict[str, str] = {}
         self.waiting: list[str] = []
         environ = services.environ
@@ -152,7 +153,7 @@ class _Executor:
         """Whether an earlier step keeps it from starting now: a job waits for jobs by itself, but no
         scheduler waits for a step of this machine, or knows which job of a chain will be the last."""
         return any(
-            edge.step in self.waiting or (edge.step in self.jobs and (node.here or edge.step in self.chains))
+            edge.step in self.waiting or (edge.step in self.jobs and (node.here or edge.step in self.chained))
             for edge in node.after
         )
 
@@ -212,7 +213,7 @@ class _Executor:
             attempts.Step(self.run.path, node.name, self.checkpoints()),
             lambda behind: self.order(node, behind),
             Scheduler(self.run.record, self.services.submit, self.services.query, self.services.patience),
-            self.in_queue.get(node.name, ()),
+            self.chains.get(node.name),
             is_over=self.states.get(node.name) in RESUBMITTED,
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from attrs import frozen
 
 from hpctrain.errors import SubmitError
+from hpctrain.run.chain_state import ChainState
 from hpctrain.run.chained import lacking
 from hpctrain.run.record import Record
 from hpctrain.run.submit import (
@@ -17,9 +18,14 @@ from hpctrain.run.submit import (
     is_unclear,
     resume_submission,
     submission,
+    submissions,
     submit_step,
 )
+from hpctrain.run.turns import one_at_a_time
 from hpctrain_job.attempts import Step
+
+TURN_SECONDS = 65.0
+"""How long to wait for another command that hands over jobs of the same chain."""
 
 
 @frozen
@@ -57,15 +63,32 @@ def hand_over(
     step: Step,
     order: Callable[[str], Order],
     scheduler: Scheduler,
-    in_queue: tuple[str, ...],
+    state: ChainState | None,
     *,
     is_over: bool,
 ) -> Links:
-    """Finish a submission that was interrupted, then submit what the chain lacks.
+    """Finish a submission that was interrupted, then submit what the chain lacks; `state` is what was seen
+    before, None of a new run. One at a time: what another command hands over meanwhile is left to it.
 
     A link that the scheduler refuses is no failure of the run as long as another is in the queue: a limit on
     jobs, say. It is left to a later `continue`.
     """
+    with one_at_a_time(step.folder / ".links.lock", TURN_SECONDS):
+        submitted = submissions(scheduler.record.read(), step.name)
+        in_queue = state.jobs if state else ()
+        if len(submitted) != (state.submitted if state else 0):
+            return Links(in_queue=in_queue or tuple(s.job for s in submitted[-1:]))
+        return _handed_over(step, order, scheduler, in_queue, is_over=is_over)
+
+
+def _handed_over(
+    step: Step,
+    order: Callable[[str], Order],
+    scheduler: Scheduler,
+    in_queue: tuple[str, ...],
+    *,
+    is_over: bool,
+) -> Links:
     services = (scheduler.record, scheduler.submit, scheduler.query, scheduler.patience)
     last = submission(scheduler.record.read(), step.name)
     if not is_over:

@@ -202,7 +202,7 @@ class LiveRun:
             self.graph,
             self._services(on_progress or _silent),
             {s.step: s.state for s in steps},
-            {s.step: s.chain.jobs for s in steps if s.chain},
+            {s.step: s.chain for s in steps if s.chain},
         )
 
     def execute(self, on_progress: OnProgress, allocation: Allocation | None = None) -> Outcome:

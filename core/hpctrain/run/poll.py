@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import attrs
@@ -17,6 +15,7 @@ from hpctrain.model.job import JobState
 from hpctrain.plan.decode import decode
 from hpctrain.run import files
 from hpctrain.run.submit import Query
+from hpctrain.run.turns import one_at_a_time
 from hpctrain_job import documents
 
 LOCK_SECONDS = 65.0
@@ -53,7 +52,9 @@ class Poll:
         answer = self._young(question)
         if answer is not None:
             return answer
-        with _query_lock(self.cache):  # a hundred commands at once are one question too
+        with one_at_a_time(
+            self.cache.with_suffix(".lock"), LOCK_SECONDS
+        ):  # a hundred commands at once are one question too
             return self._young(question) or self._query_scheduler(question)
 
     def _young(self, question: Question) -> Answer | None:
@@ -111,20 +112,3 @@ class Question:
         return Question(
             ids=self.ids | {job.id for job in live}, tags=self.tags | {job.tag for job in live if job.tag}
         )
-
-
-@contextlib.contextmanager
-def _query_lock(cache: Path) -> Iterator[None]:
-    """One question at a time; who cannot have the lock in time, or on a disk without locks, asks anyway."""
-    files.make_folder(cache.parent)
-    with cache.with_suffix(".lock").open("a") as file:
-        end = time.monotonic() + LOCK_SECONDS
-        while time.monotonic() < end:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(0.05)
-            except OSError:
-                break
-        yield

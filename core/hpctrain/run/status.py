@@ -7,20 +7,17 @@ import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 from attrs import frozen
 
 from hpctrain.model.job import JobState, State
 from hpctrain.render.graph import Node
+from hpctrain.run.chain_state import ChainState
 from hpctrain.run.poll import Answer, Poll
 from hpctrain.run.record import Entry, Record
 from hpctrain.run.submit import Submission, submission, submissions
 from hpctrain_job import documents
-
-if TYPE_CHECKING:
-    from hpctrain.run.chained import ChainState
 
 IN_PROGRESS = (State.BUILDING, State.QUEUED, State.RUNNING)
 """States of a step that somebody or something works on now."""
@@ -173,17 +170,18 @@ def _chain_without_scheduler(directory: Path, node: Node, entries: list[Entry]) 
     ended = exit_record(directory, node.name)
     done = next((s for s in submitted if ended and ended.code == 0 and s.job == ended.job), None)
     if done is not None and ended is not None:
-        return attrs.evolve(_by_exit(node.name, ended, done), chain=_chain(directory, node))
+        return attrs.evolve(_by_exit(node.name, ended, done), chain=_chain(directory, node, len(submitted)))
     if all(s.refused for s in submitted):
-        return StepState(step=node.name, state=State.FAILED, reason="the scheduler refused it")
+        chain = _chain(directory, node, len(submitted))
+        return StepState(step=node.name, state=State.FAILED, reason="the scheduler refused it", chain=chain)
     return StepState(step=node.name, state=State.UNKNOWN, job=submitted[-1].job, source="nobody")
 
 
-def _chain(directory: Path, node: Node, jobs: tuple[str, ...] = ()) -> ChainState:
+def _chain(directory: Path, node: Node, submitted: int, jobs: tuple[str, ...] = ()) -> ChainState:
     from hpctrain.run import chained
 
     assert node.links is not None
-    return chained.chain_state(directory, node.name, node.links.attempts, jobs)
+    return chained.chain_state(directory, node.name, node.links.attempts, submitted, jobs)
 
 
 _LOCAL_EVENTS = ("step-started", "step-ended", "step-exists")
@@ -267,8 +265,10 @@ def _chain_with_scheduler(
     from hpctrain.run import chained
 
     live = chained.live(submitted, answer.jobs)
-    chain = _chain(directory, node, tuple(job.id for _, job in live))
+    chain = _chain(directory, node, len(submitted), tuple(job.id for _, job in live))
     running = [(s, job) for s, job in live if job.state is State.RUNNING]
+    if chain.ended:  # a waiting job that starts now leaves at once
+        running = [(s, job) for s, job in running if job.id == chain.training]
     if running or (live and not chain.ended):
         last, job = (running or live)[0]
         result = attrs.evolve(_by_scheduler(node.name, job), chain=chain)

@@ -26,7 +26,8 @@ ASSETS: dict[str, Word] = {
     "dataset": Loc("assets", "dataset-2"),
     "tokenizer": Loc("assets", "tokenizer-3"),
     "corpus": "/projects/a5k/corpus",
-    "code": Loc("assets", "git-4"),
+    "code": Var("HPC_SOURCE"),
+    ".code": Loc("assets", "git-4"),
 }
 
 

@@ -15,7 +15,7 @@ from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 
 if TYPE_CHECKING:
-    from hpctrain.run.chained import ChainState
+    from hpctrain.run.chain_state import ChainState
 
 STYLES = {State.DONE: "ok", State.FAILED: "error", State.CANCELLED: "warn", State.UNKNOWN: "warn"}
 

@@ -39,7 +39,7 @@ LIBRARY = {
     "session": "Session",
     "run.live": "LiveRun",
     "run.status": "RunState StepState",
-    "run.chained": "ChainState",
+    "run.chain_state": "ChainState",
     "run.metrics": "Metrics",
     "run.directory": "RunDirectory",
 }

@@ -134,7 +134,12 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     return Train(
         argv=(*agent, *program, file),
         layer=Layer(
-            env=(*(() if options.torchrun else ranks.PER_GPU), *runs.ENV, *caches.env(cluster), *_env(config)),
+            env=(
+                *(() if options.torchrun else ranks.PER_GPU),
+                *runs.ENV,
+                *caches.env(cluster),
+                *_env(config),
+            ),
             job=(*caches.job(cluster), *resolved.job),
             task=runs.entered(assets),
             binds=resolved.binds,

@@ -20,7 +20,7 @@ from hpctrain.plugin import (
     RunSpec,
     Word,
 )
-from hpctrain_plugins.trainers import caches, ranks, starts
+from hpctrain_plugins.trainers import ranks, starts
 from hpctrain_plugins.trainers.external.config import Machine
 from hpctrain_plugins.trainers.external.places import CHECKPOINTS
 from hpctrain_plugins.trainers.yaml_file import Yaml, read
