@@ -136,3 +136,24 @@ def test_an_adapter_without_its_base_asks_for_it(made: Path, tmp_path: Path) -> 
 
 def test_a_partition_knows_its_stage(made: Path) -> None:
     assert [p.stage for p in zero_files.read(made / "odd 3/ckpt/global_step2")] == [3]
+
+
+def test_weights_that_were_trained_without_zero(torch_run: TorchRun, tmp_path: Path) -> None:
+    spec = {"stage": 0, "dtype": "float32", "world": 2, "steps": 2}
+    torch_run("zero_resume.py", json.dumps([[str(tmp_path / "made"), spec]]))
+    report = convert(tmp_path / "made/ckpt", "hf", tmp_path / "out", ConvertOptions(verify="roundtrip"))
+    assert report.decisions["zero_stage"] == 0
+    have, want = read_safetensors(tmp_path / "out"), read_safetensors(tmp_path / "made")
+    assert {n: a.tobytes() for n, (_, a) in have.items()} == {n: a.tobytes() for n, (_, a) in want.items()}
+    with pytest.raises(ConfigError, match="goes on on any number of ranks"):
+        convert(tmp_path / "made/ckpt", "deepspeed-zero", tmp_path / "ranks", ConvertOptions(ranks=4))
+
+
+def test_zero_without_its_optimizer_is_not_taken_for_a_training_without_zero(
+    made: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "step").mkdir()
+    shutil.copy(next(made.glob("odd 1/ckpt/*/mp_rank_00_model_states.pt")), tmp_path / "step")
+    with pytest.raises(HpctrainError, match="the files of its optimizer are missing") as caught:
+        convert(tmp_path / "step", "hf", tmp_path / "out", ConvertOptions())
+    assert caught.value.exit_code == 7

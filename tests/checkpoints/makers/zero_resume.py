@@ -1,7 +1,8 @@
 """Training with the real DeepSpeed that goes on where a checkpoint was saved: JSON, a list of jobs.
 
 A job is [DIR, SPEC]; SPEC: stage, world, dtype, load (a folder, or none), steps. DIR gets ckpt/ as it was
-after the first half of the steps (when nothing was loaded) and losses.json, of the whole batch each.
+after the first half of the steps (when nothing was loaded), want.safetensors with the model's weights
+there, and losses.json, of the whole batch each.
 """
 
 # mypy: ignore-errors
@@ -14,6 +15,7 @@ from pathlib import Path
 import deepspeed
 import torch
 from ranks import start
+from safetensors.torch import save_file
 
 BATCH = 12
 
@@ -55,6 +57,8 @@ def train(rank, folder, spec):
     for step in range(first, spec["steps"]):
         if step == spec["steps"] // 2 and not spec.get("load"):
             engine.save_checkpoint(str(folder / "ckpt"))
+            if rank == 0:
+                save_file(dict(engine.module.state_dict()), folder / "want.safetensors")
         tokens = torch.randint(0, 37, (BATCH, 7), generator=torch.Generator().manual_seed(step))
         loss = engine(tokens.chunk(world)[rank])
         engine.backward(loss)

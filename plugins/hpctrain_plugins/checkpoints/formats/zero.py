@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpctrain.plugin import ConfigError
+from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints.containers import torchzip
 from hpctrain_plugins.checkpoints.formats import zero_files, zero_ranks
 from hpctrain_plugins.checkpoints.formats.hf import config_of, read_json
 from hpctrain_plugins.checkpoints.formats.hf.beside import beside
@@ -20,7 +21,9 @@ HPCTRAIN_API = 1
 
 
 def _holds(path: Path) -> bool:
-    return path.is_dir() and bool(zero_files.optim_files(path)) and not neox_shards.holds(path)
+    if not path.is_dir() or neox_shards.holds(path):
+        return False
+    return bool(zero_files.optim_files(path)) or zero_files.is_unpartitioned(path)
 
 
 def detect(path: Path) -> bool:
@@ -31,13 +34,17 @@ def detect(path: Path) -> bool:
 def read(path: Path, options: ConvertOptions) -> Model:
     """The model of one step; an adapter that was trained alone is merged into its base."""
     step = step_folder(path, options.tag, "latest", _holds)
-    partitions = zero_files.read(step)
-    if options.ranks is not None and len(partitions) == 1:
-        return zero_ranks.state(path, partitions[0])
-    if len(partitions) > 1:
-        message = f"{step} was trained with {len(partitions)} tensor-parallel ranks"
-        raise ConfigError.of("checkpoint-unsupported", message, where=str(step), hint="--from neox --masters")
-    model = _weights(partitions[0])
+    if zero_files.is_unpartitioned(step):
+        model = _unpartitioned(step, options)
+    else:
+        partitions = zero_files.read(step)
+        if len(partitions) > 1:
+            message = f"{step} was trained with {len(partitions)} tensor-parallel ranks"
+            hint = "--from neox --masters"
+            raise ConfigError.of("checkpoint-unsupported", message, where=str(step), hint=hint)
+        if options.ranks is not None:
+            return zero_ranks.state(path, partitions[0])
+        model = _weights(partitions[0])
     home = next((p for p in (path, step.parent) if (p / "config.json").is_file()), step.parent)
     model.config = config_of(home, options)
     model.files = beside(options.tokenizer or home)
@@ -53,6 +60,24 @@ def read(path: Path, options: ConvertOptions) -> Model:
         )
     config = read_json(adapter / ADAPTER_CONFIG)
     return merge(model, config, lambda: find_base(adapter, config, options), may_hold_base=True)
+
+
+def _unpartitioned(step: Path, options: ConvertOptions) -> Model:
+    """Without ZeRO the weights lie in one file, as the model itself holds them."""
+    if options.ranks is not None:
+        message = f"{step} was written without ZeRO (stage 0), and goes on on any number of ranks"
+        raise ConfigError.of("usage", message, where="--ranks", hint="resume from it as it is")
+    archive = torchzip.open_archive(step / zero_files.WHOLE_MODEL)
+    module = archive.value.get("module") if isinstance(archive.value, dict) else None
+    if not isinstance(module, dict):
+        message = f"{archive.path} holds no weights of a model"
+        raise IntegrityError.of("checkpoint-damaged", message, where=str(archive.path))
+    if archive.value.get("param_shapes"):
+        message = f"{step} was written with ZeRO, and the files of its optimizer are missing"
+        raise IntegrityError.of("checkpoint-incomplete", message, where=str(step))
+    model = Model(archive.tensors(module), crcs={archive.path: archive.crcs})
+    model.decisions = {"zero_stage": 0}
+    return model
 
 
 def _weights(partition: Partition) -> Model:

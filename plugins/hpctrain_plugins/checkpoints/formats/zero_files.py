@@ -16,6 +16,7 @@ from hpctrain_plugins.checkpoints.tensors import Tensor, concat
 
 _OPTIM = re.compile(r"(?:bf16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
 _MODEL = re.compile(r"(?:zero_pp_rank_(\d+)_)?mp_rank_(\d+)_model_states\.pt$")
+WHOLE_MODEL = "mp_rank_00_model_states.pt"
 _EXPERT = "expp_rank_*_optim_states.pt"
 _STAGES = ("disabled", "optimizer_states", "gradients", "weights")
 
@@ -23,6 +24,12 @@ _STAGES = ("disabled", "optimizer_states", "gradients", "weights")
 def optim_files(step: Path) -> dict[tuple[int, int], Path]:
     """(tensor-parallel rank, data-parallel rank) -> optimizer file."""
     return {(int(m[2]), int(m[1])): p for p in step.iterdir() if (m := _OPTIM.match(p.name))}
+
+
+def is_unpartitioned(step: Path) -> bool:
+    """Whether DeepSpeed wrote this without ZeRO, and on one tensor-parallel rank."""
+    models = [path.name for path in step.glob("mp_rank_*_model_states.pt")]
+    return models == [WHOLE_MODEL] and not (step / "zero").is_dir() and not optim_files(step)
 
 
 @attrs.frozen
