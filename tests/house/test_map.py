@@ -25,7 +25,7 @@ ONLY_HERE = {
     "pickle": {"plugins/hpctrain_plugins/checkpoints/containers/unpickle.py": "an allow-list in front of it"},
 }
 NEVER = {"marshal", "shelve", "dill", "torch", "transformers", "trl", "peft"}
-HOMES = ("core/hpctrain", "plugins/hpctrain_plugins", "plugins/hpctrain_plugins/checkpoints")
+HOMES = ("core", "core/hpctrain", "plugins/hpctrain_plugins", "plugins/hpctrain_plugins/checkpoints")
 """What paths in the text begin at, besides the top."""
 IN_RUNS = {"code/job.zip"}
 """Paths of a run directory."""

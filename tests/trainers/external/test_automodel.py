@@ -10,7 +10,7 @@ import pytest
 
 from hpctrain.model.run import Asset, Code, Environment, Package, Resources
 from hpctrain.model.step import Ranks
-from hpctrain.model.words import Cmd, Loc
+from hpctrain.model.words import Cmd, Var
 from hpctrain.render import shell
 from hpctrain_plugins.trainers import automodel
 from hpctrain_plugins.trainers.automodel.rules import RULES
@@ -69,7 +69,7 @@ def test_a_version_before_04_is_started_by_its_script() -> None:
     answer = train(automodel, run)
     said = shell.words(answer.argv, plans.BINDING)
     assert said.endswith(f'{script} --config "${{HPC_RUN}}"/steps/train/automodel.yaml')
-    assert answer.layer.task[-1] == Cmd.of("cd", Loc("assets", "git-4"))
+    assert answer.layer.task[-1] == Cmd.of("cd", Var("HPC_SOURCE"))
     assert "recipe" not in resolved(answer, automodel.FILE)
     assert "recipe" not in [p.where for p in problems(automodel, run)]
 

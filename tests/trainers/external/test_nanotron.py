@@ -12,7 +12,7 @@ import pytest
 from hpctrain.model.layer import How
 from hpctrain.model.run import Code, Resources
 from hpctrain.model.step import Pin, Ranks
-from hpctrain.model.words import Cmd, Join, Loc, Var
+from hpctrain.model.words import Cmd, Join, Var
 from hpctrain.render import shell
 from hpctrain_plugins.trainers import nanotron
 from hpctrain_plugins.trainers.external.config import Machine, merged
@@ -54,10 +54,10 @@ def test_the_command_on_every_node() -> None:
         '--nproc-per-node 4 --master-addr "${HPC_HEAD}" --master-port "${HPC_PORT}" run_train.py'
         ' --config-file "${HPC_RUN}"/steps/train/nanotron.yaml'
     )
-    assert answer.layer.task == (Cmd.of("cd", Loc("assets", "git-4")),)
+    assert answer.layer.task == (Cmd.of("cd", Var("HPC_SOURCE")),)
     env = {var.name: var for var in answer.layer.env}
     assert env["CUDA_DEVICE_MAX_CONNECTIONS"].value == "1"
-    assert env["PYTHONPATH"].value == Join(Loc("assets", "git-4"), "/src")
+    assert env["PYTHONPATH"].value == Join(Var("HPC_SOURCE"), "/src")
     assert env["PYTHONPATH"].how is How.PREPEND
     assert all(var.why for var in env.values())
 

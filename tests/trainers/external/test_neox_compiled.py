@@ -42,7 +42,7 @@ def test_one_step_proves_the_imports_then_compiles_a_copy() -> None:
     assert step.needs == {Need.TARGET, Need.GPU}
     work = Var("WORK")
     copied, proven, built = step.commands
-    assert copied == Cmd.of("python", "-m", "hpctrain_job.tree", runs.ASSETS["code"], work)
+    assert copied == Cmd.of("python", "-m", "hpctrain_job.tree", runs.ASSETS[".code"], work)
     assert proven == Cmd(("python", "-m", "hpctrain_job.closure", "train.py", "flash_attn"), cwd=work)
     assert isinstance(built, Cmd)
     assert (built.cwd, "kernels" in built.argv) == (work, False)
