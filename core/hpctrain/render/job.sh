@@ -227,7 +227,9 @@ hpc_private() {  # variable, folder: one that nobody else can write to, or the r
   if [[ -d $folder ]] && _hpc_folder_trusted "$folder" && [[ -O $folder ]]; then
     return
   fi
-  echo "hpctrain: ${_hpc_reason:-$folder is no folder of yours}; $name is in the run instead" >&2
+  if [[ -e $folder || -d ${folder%/*} ]]; then  # where no run brought anything yet, there is nothing to say
+    echo "hpctrain: ${_hpc_reason:-$folder is no folder of yours}; $name is in the run instead" >&2
+  fi
   export "$name=$HPC_RUN/cache/$name"
 }
 
