@@ -20,7 +20,7 @@ def closure(root: Path, program: str) -> dict[str, str]:
 
     What stands in a function, under a condition or where a missing package is caught is left to chance.
     """
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     visited: set[Path] = set()
     waiting = [(root / program, "")]
     while waiting:
@@ -34,8 +34,8 @@ def closure(root: Path, program: str) -> dict[str, str]:
                 if _is_own(root, top):
                     waiting += _modules(root, name)
                 elif top and top not in sys.stdlib_module_names:
-                    found.setdefault(top, f"{file.relative_to(root)}:{node.lineno}")
-    return found
+                    lines.setdefault(top, f"{file.relative_to(root)}:{node.lineno}")
+    return lines
 
 
 def complaints(names: Mapping[str, str]) -> Iterator[str]:

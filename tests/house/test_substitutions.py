@@ -22,7 +22,10 @@ SUBJECTS = {
     ROOT / "tests/environments/test_index_failures.py",
     ROOT / "tests/environments/test_index_login.py",
     ROOT / "tests/environments/test_image_list.py",
+    ROOT / "tests/environments/test_image_pip.py",
     ROOT / "tests/environments/nvidia.py",
+    ROOT / "tests/twin/services/image.py",
+    ROOT / "tests/e2e/canaries.py",
 }
 """Tests of these very variables: what a user or an image sets, and what hpctrain makes of it."""
 

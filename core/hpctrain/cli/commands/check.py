@@ -38,8 +38,8 @@ def command(
     if more or gpus or nodes:
         raise ConfigError.of("usage", "several files, --gpus and --nodes go with --trainer")
     problems_by_cluster: dict[str, list[Problem]] = {}
-    for asked, session in many(run_file, on, sets, account):
-        name = asked if isinstance(session, HpctrainError) else session.cluster.name
+    for on_name, session in many(run_file, on, sets, account):
+        name = on_name if isinstance(session, HpctrainError) else session.cluster.name
         problems_by_cluster[name] = out.completed(_problems(out, session))
     good = [name for name, problems in problems_by_cluster.items() if not fatal(problems)]
     if not good:

@@ -63,9 +63,9 @@ def _left(listed: Artifact, cluster: Cluster, binding: Binding) -> str:
 def replaced(spec: PackagesSpec, named: Iterable[str]) -> tuple[str, ...]:
     """What takes the place of the image's own: what `replace` names, your own code, and what is compiled,
     which is named with its version."""
-    own = (p.name for p in spec.user_packages if p.name)
+    user_packages = (p.name for p in spec.user_packages if p.name)
     compiled = (source.name for source in spec.compile)
-    return tuple(sorted(set(map(normal, (*named, *own, *compiled)))))
+    return tuple(sorted(set(map(normal, (*named, *user_packages, *compiled)))))
 
 
 def imported(spec: PackagesSpec, named: Iterable[str], pins: Iterable[Pin]) -> tuple[str, ...]:

@@ -213,8 +213,8 @@ def _source(assets: Mapping[str, Word]) -> tuple[EnvVar, ...]:
 
 def _decided(run: RunSpec) -> dict[str, Any]:
     """What the plan decides: where checkpoints go, and what to go on from."""
-    own = runs.own_folder(run)
-    return {"checkpoints": {"checkpoints_path": CHECKPOINTS, "resume_checkpoint_path": own}}
+    newest = runs.own_folder(run)
+    return {"checkpoints": {"checkpoints_path": CHECKPOINTS, "resume_checkpoint_path": newest}}
 
 
 def _last_written(start: str) -> str:

@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of capybara-apart on alps, plan 5b7ca397; starts in the run directory
+# step train of capybara-apart on alps, plan eda9aa7e; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -28,10 +28,12 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/capybara-apart/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+[[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/iopsstor/scratch/cscs/somebody/hpctrain/assets/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/assets
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/checkpoints
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/env
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/runs
 hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-25.06-py3-8270ceff088f.sqsh
 hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-25.06-py3-venv-7c9b5435acac.sqsh
+hpc_private HF_DATASETS_CACHE /iopsstor/scratch/cscs/somebody/hpctrain/assets/.datasets-"${EUID}"
 hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 --environment=./steps/"${HPC_STEP}"/environment.toml bash steps/train/rank.sh

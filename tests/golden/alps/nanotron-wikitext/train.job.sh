@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of nanotron-wikitext on alps, plan 27578fab; starts in the run directory
+# step train of nanotron-wikitext on alps, plan 2f5de161; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -29,6 +29,8 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/nanotron-wikitext/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+export HPC_SOURCE="${HPC_RUN}"/source  # core: programs write beside their code, and the code itself serves other runs
+[[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/iopsstor/scratch/cscs/somebody/hpctrain/assets/.datasets-"${EUID}"  # trainers:nanotron: what one run made of the data, the next one need not make again
 {
   printf %s 'general:
   project: debug
@@ -137,10 +139,12 @@ lighteval: null
 profiler: null
 '
 } >steps/train/nanotron.yaml
+hpc_source /iopsstor/scratch/cscs/somebody/hpctrain/assets/git-a8a443f7b6d5
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/assets
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/checkpoints
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/env
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/runs
 hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-24.04-py3-c932e661fb68.sqsh
+hpc_private HF_DATASETS_CACHE /iopsstor/scratch/cscs/somebody/hpctrain/assets/.datasets-"${EUID}"
 hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=288 --kill-on-bad-exit=1 --wait=600 --environment=./steps/"${HPC_STEP}"/environment.toml bash steps/train/rank.sh

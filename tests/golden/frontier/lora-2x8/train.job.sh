@@ -11,7 +11,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=batch
 #SBATCH --network=disable_rdzv_get
-# step train of guanaco-lora on frontier, plan 8ad08828; starts in the run directory
+# step train of guanaco-lora on frontier, plan c01025bd; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

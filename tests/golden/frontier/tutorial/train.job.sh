@@ -11,7 +11,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=batch
 #SBATCH --network=disable_rdzv_get
-# step train of finetune_llama3_ds on frontier, plan b61e8abe; starts in the run directory
+# step train of finetune_llama3_ds on frontier, plan 390a8097; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

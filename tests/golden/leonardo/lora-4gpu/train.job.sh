@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=boost_usr_prod
-# step train of capybara-lora-node on leonardo, plan 241b4f17; starts in the run directory
+# step train of capybara-lora-node on leonardo, plan ce4c7b15; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

@@ -1,5 +1,5 @@
 #!/bin/bash
-# step train of demo on local, plan 4d9d22cd; starts in the run directory
+# step train of demo on local, plan a21361f0; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

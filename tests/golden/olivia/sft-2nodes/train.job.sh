@@ -12,7 +12,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
 #SBATCH --network=disable_rdzv_get
-# step train of nynorsk-nodes on olivia, plan 0e8aaca4; starts in the run directory
+# step train of nynorsk-nodes on olivia, plan 408ee099; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -33,6 +33,7 @@ export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynors
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_module load NRIS/GPU
 hpc_module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
+[[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/cluster/work/projects/abc123/somebody/hf_cache/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
 hpc_link "${HPC_RUN}"/logs/train.log /cluster/work/projects/abc123/somebody/logs/nynorsk-nodes_"${HPC_JOB}".out
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
@@ -41,4 +42,5 @@ mkdir -p /cluster/projects/abc123/hpctrain/overlays
 mkdir -p /cluster/work/projects/abc123/somebody/runs
 ls -L /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif > /dev/null
 hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh
+hpc_private HF_DATASETS_CACHE /cluster/work/projects/abc123/somebody/hf_cache/.datasets-"${EUID}"
 hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh
