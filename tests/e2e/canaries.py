@@ -26,7 +26,7 @@ other = { env = "SHELL_TOKEN" }
 
 @frozen
 class Canaries:
-    """Secrets that no rule knows by its shape: they are found, and hidden, by their values alone."""
+    """Secrets that no rule knows by its shape: they are leaked, and hidden, by their values alone."""
 
     values: dict[str, str] = field(
         factory=lambda: {
@@ -65,7 +65,7 @@ class Canaries:
         digests = [hashlib.sha256(self.values[secret].encode()).hexdigest() for secret in TAKEN.values()]
         return all(digest in log for digest in digests) and "bystander: none" in log
 
-    def seen(self, user: Product, *texts: str) -> list[str]:
+    def leaks(self, user: Product, *texts: str) -> list[str]:
         """Each secret with the file, or the text, in which it is; its own file apart."""
         sources = {user.home / "mine.token", user.home / ".netrc"}
         files = [
@@ -85,7 +85,7 @@ class Canaries:
     @contextmanager
     def watched(self) -> Iterator[set[str]]:
         """The command lines with a secret in them, of every process that runs meanwhile."""
-        found: set[str] = set()
+        leaked: set[str] = set()
         over = threading.Event()
 
         def watch() -> None:
@@ -95,13 +95,13 @@ class Canaries:
                         words = path.read_bytes()
                     except OSError:
                         continue  # it has ended
-                    found.update(n for n, value in self.values.items() if value.encode() in words)
+                    leaked.update(n for n, value in self.values.items() if value.encode() in words)
                 over.wait(0.005)
 
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            yield found
+            yield leaked
         finally:
             over.set()
             watcher.join()

@@ -60,14 +60,14 @@ def test_on_this_computer(here: Product) -> None:
         printed = walk(user, canaries, text, with_secrets(small("exit 3")))
         user.write(with_secrets(small("sleep 300")))
         user("submit")
-        assert {name.split()[0] for name in canaries.seen(user)} == {
+        assert {name.split()[0] for name in canaries.leaks(user)} == {
             "huggingface",
             "netrc",
             "file",
             "variable",
         }
         user("cancel")
-    assert canaries.seen(user, *printed) == []
+    assert canaries.leaks(user, *printed) == []
     assert command_lines == set()
 
 
@@ -92,7 +92,7 @@ def test_traced(here: Product) -> None:
     user.write(with_secrets(small("true")))
     done = user("submit", "--wait", "--debug", HPCTRAIN_TRACE="1")
     assert "render_job" in done.stderr
-    assert canaries.seen(user, done.stdout, done.stderr) == []
+    assert canaries.leaks(user, done.stdout, done.stderr) == []
 
 
 @pytest.mark.slurm
@@ -110,5 +110,5 @@ def test_on_a_slurm(alice: Product, slurm: Rig) -> None:
         jobs = slurm.run("scontrol", "show", "job", "-dd").stdout + slurm.run("squeue", "-o", "%all").stdout
         user("cancel", "small")
     assert "JobId=" in jobs
-    assert canaries.seen(user, jobs, *printed) == []
+    assert canaries.leaks(user, jobs, *printed) == []
     assert command_lines == set()

@@ -12,6 +12,6 @@ from tests.hostile.place import Place
 
 @pytest.fixture(scope="package")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    made = Place(tmp_path_factory.mktemp("hostile"), Cage())
-    yield made
-    made.cage.close()
+    tried = Place(tmp_path_factory.mktemp("hostile"), Cage())
+    yield tried
+    tried.cage.close()

@@ -83,9 +83,9 @@ def run(folder: Path) -> None:
         small("""echo step 1; echo '{"step": 1, "loss": 2.5}' >> "$HPC_RUN/metrics.jsonl" """)
     )
     environ = {"HOME": str(folder), "USER": "me", "PATH": os.environ["PATH"]}
-    made = Session(folder / "run.toml", environ=environ).submit()
-    made.wait(timeout=60 * PATIENCE)
-    (folder / "R").symlink_to(made.directory.path.relative_to(folder))
+    finished = Session(folder / "run.toml", environ=environ).submit()
+    finished.wait(timeout=60 * PATIENCE)
+    (folder / "R").symlink_to(finished.directory.path.relative_to(folder))
 
 
 def _with_scheduler(folder: Path, scheduler: str, job: str, answers: Mapping[str, str]) -> None:
@@ -122,8 +122,8 @@ def pbs(folder: Path) -> None:
 
 def model(folder: Path) -> None:
     """A model of Hugging Face."""
-    made = make(folder / "model", LLAMA)
-    (made / "tokenizer_config.json").write_text('{"chat_template": "x"}\n')
+    checkpoint_folder = make(folder / "model", LLAMA)
+    (checkpoint_folder / "tokenizer_config.json").write_text('{"chat_template": "x"}\n')
     (folder / "MANIFEST").write_text("# hpctrain manifest 1 model\n")
 
 

@@ -73,18 +73,24 @@ def _memory(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:
 def _unfinished(plan: Plan) -> Iterator[Problem]:
     """One job that cannot train to the end, by the plan's own prediction: how many it takes."""
     predicted, train, time = predict.seconds(plan), plan.step_named("train"), plan.run.resources.time
-    given = plan.run.resources.total or time
-    if predicted is None or train is None or time is None or given is None or predicted <= given.seconds:
+    time_in_all = plan.run.resources.total or time
+    if (
+        predicted is None
+        or train is None
+        or time is None
+        or time_in_all is None
+        or predicted <= time_in_all.seconds
+    ):
         return
     jobs = math.ceil(predicted / time.seconds)
     hours = train.step.launch.nodes * predicted / 3600
     whole = Duration(60 * round(predicted / 60)).short
-    has = f"total is {given.short}" if given is not time else f"a job has {time.short}"
+    has = f"total is {time_in_all.short}" if time_in_all is not time else f"a job has {time.short}"
     yield Problem(
         code="unfinished",
         message=f"training takes {whole} as predicted, and {has}: {jobs} jobs of {time.short}, "
         f"{hours:,.0f} node-hours",
-        where="resources.total" if given is not time else "resources.time",
+        where="resources.total" if time_in_all is not time else "resources.time",
         notes=(f"predicted at {predict.MFU:.0%} of the peak, which is assumed",),
         hint=f'total = "{Duration(jobs * time.seconds).short}"      (the jobs follow each other)',
         fatal=False,
