@@ -16,7 +16,7 @@ help:
 	@echo "make quick   in three minutes and without root: lint, and the tests that need nothing special"
 	@echo "make twin    of these, the tests on replicas of the five clusters (root)"
 	@echo "make lint    ruff, mypy, shellcheck"
-	@echo "make soak    the tests of kills and races at their full counts"
+	@echo "make soak    the tests of kills, races and hostile files at their full counts"
 	@echo "make bench   what starting, data and conversions cost, written to bench/*.md"
 	@echo "make version NEW=0.2.0 [CLUSTER=frontier] [COMMIT=1]   write the next version everywhere"
 	@echo "make bare    make demo in a fresh clone on a bare Debian (root); COMMAND: something else"
@@ -52,6 +52,7 @@ soak: setup
 	HPCTRAIN_SOAK=150 tests/setup/test.sh -m "slow or slurm" tests/run tests/schedulers
 	HPCTRAIN_SOAK=100 tests/setup/test.sh -m slow tests/data
 	HPCTRAIN_SOAK=200 tests/setup/test.sh -m slow tests/twin/test_overlay_rounds.py
+	HPCTRAIN_SOAK=10 tests/setup/test.sh tests/hostile
 bench: $(VENV)/.installed
 	tests/setup/demo.sh --once
 	$(BIN)/python -m bench

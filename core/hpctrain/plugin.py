@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule, State
     from hpctrain.model.layer import Bind, EnvVar, File, How, Layer, Module, Quote, Scope
     from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
+    from hpctrain.model.reading import Reading
     from hpctrain.model.run import Asset, Code, Package, RunSpec, Stack
     from hpctrain.model.step import After, Artifact, Launch, Need, Pin, Ranks, Step, When
-    from hpctrain.model.tools import ProgramRunner
+    from hpctrain.model.tools import ProgramRunner, Tell
     from hpctrain.model.train import Layout, Numbers, Pattern, Train
     from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, locs_in, template, words_in
     from hpctrain.render.scripts import Shape, step_files
@@ -78,6 +79,7 @@ else:
             "Plan": "hpctrain.model.plan:Plan",
             "PlannedStep": "hpctrain.model.plan:PlannedStep",
             "Survey": "hpctrain.model.plan:Survey",
+            "Reading": "hpctrain.model.reading:Reading",
             "Asset": "hpctrain.model.run:Asset",
             "Code": "hpctrain.model.run:Code",
             "Package": "hpctrain.model.run:Package",
@@ -107,6 +109,7 @@ else:
             "template": "hpctrain.model.words:template",
             "words_in": "hpctrain.model.words:words_in",
             "ProgramRunner": "hpctrain.model.tools:ProgramRunner",
+            "Tell": "hpctrain.model.tools:Tell",
             "Shape": "hpctrain.render.scripts:Shape",
             "step_files": "hpctrain.render.scripts:step_files",
         },
@@ -157,6 +160,7 @@ __all__ = [
     "Quote",
     "Ranks",
     "Raw",
+    "Reading",
     "Rule",
     "RunSpec",
     "Scope",
@@ -170,6 +174,7 @@ __all__ = [
     "Storage",
     "SubmitError",
     "Survey",
+    "Tell",
     "TimedOut",
     "Train",
     "Var",

@@ -13,7 +13,7 @@ from hpctrain.defaults import PLUGINS
 from hpctrain.errors import ConfigError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
-from hpctrain.hooks.scan import Entry, names
+from hpctrain.hooks.scan import Entry, names, switched_off
 from hpctrain.plan.goal import Goal
 from hpctrain.runfile.chosen import exports, makers, technologies
 from hpctrain.runfile.facts import Facts
@@ -77,7 +77,7 @@ def _site_hooks(
     source: RunSource, layers: Merged, environ: Mapping[str, str]
 ) -> Iterator[tuple[Entry, object]]:
     """The installed site hooks, then the file that the run file names."""
-    disabled = _disabled(environ)
+    disabled = switched_off(environ)
     for name in names("hooks"):
         if name not in disabled:
             entry = loading.find("hooks", name)
@@ -109,13 +109,8 @@ def _extra_entry(number: int, plugin: object) -> Entry:
 
 def registered(plugins: Plugins, goal: Goal | None, environ: Mapping[str, str]) -> Hooks:
     """The hooks of these plugins; what does not train asks no trainer what is wrong with the training."""
-    hooks = Hooks(trace=bool(environ.get("HPCTRAIN_TRACE")), disabled=_disabled(environ))
+    hooks = Hooks(trace=bool(environ.get("HPCTRAIN_TRACE")), disabled=switched_off(environ))
     for entry, plugin in plugins:
         if entry.kind != "trainers" or goal is None:
             hooks.add(entry, plugin)
     return hooks
-
-
-def _disabled(environ: Mapping[str, str]) -> list[str]:
-    """The site hooks that the user switched off."""
-    return environ.get("HPCTRAIN_DISABLE_HOOKS", "").replace(",", " ").split()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hpctrain import lock as locks
-from hpctrain.errors import ConfigError, NotReachable
+from hpctrain.errors import ConfigError, NotReachable, Problem, fatal, raise_fatal
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.scan import Entry, installed, names, published_clusters
 from hpctrain.model.cluster import Cluster
@@ -41,6 +41,7 @@ from hpctrain.runfile.load import Loaded, merged_run, structure_run
 from hpctrain.selection import Plugins, admitted, imported, registered
 
 if TYPE_CHECKING:
+    from hpctrain.model.tools import Tell
     from hpctrain.run.live import LiveRun
     from hpctrain.run.prepared import Prepared
     from hpctrain.run.tools import Tools
@@ -142,6 +143,21 @@ class Session:
         """What exists on this machine now, and how much space is free."""
         return survey(self.plan(), self.binding, on_cluster=self.is_on_cluster)
 
+    def check_files(self, tell: Tell | None = None) -> tuple[Problem, ...]:
+        """What is wrong with the data of a good plan that is on this machine; `tell` hears how far it is."""
+        from hpctrain.run.present import present
+
+        if not self.hooks.answers("check_files") or self.plan().train is None or fatal(self.plan().problems):
+            return ()
+        on_cluster = is_here(self.cluster) if self.is_on_cluster is None else self.is_on_cluster
+        try:
+            binding = self.binding
+        except ConfigError:  # without an account, say; whoever needs the places tells it
+            binding = None
+        files = present(self.plan(), self.source.base, binding, on_cluster=on_cluster)
+        answers = self.hooks.call("check_files", run=self.run, files=files, tell=tell or _unheard)
+        return self._layers.located(problem for answer in answers for problem in answer)
+
     def prepared(self) -> Prepared:
         """The plan with all that it takes to check it against this machine, write it and start it."""
         from hpctrain.run.prepared import Prepared  # a plan starts no programs
@@ -174,6 +190,7 @@ class Session:
 
     def submit(self, *, locked: bool = False) -> LiveRun:
         """Lock what is not locked (unless `locked`), build what is missing, submit: the run to wait for."""
+        raise_fatal(self.check_files())
         session = self
         if not self.locked and not locked:
             self.prepared().judge()
@@ -188,7 +205,7 @@ class Session:
         from hpctrain.run import pinning
 
         try:
-            pins = pinning.resolve(self.hooks, self.run, self.cluster, self.lock, self._tools())
+            pins = pinning.resolve(self.hooks, self.run, self.cluster, self.binding, self.lock, self._tools())
         except (ConfigError, NotReachable) as error:
             raise type(error)(*self._layers.located(error.problems)) from None
         return self.with_pins(pins)
@@ -231,6 +248,10 @@ class Session:
         from hpctrain.run.tools import Tools
 
         return Tools(self.environ, keep=self.cluster.exported)
+
+
+def _unheard(_: str, done: int, total: int, /) -> None:
+    """How far long work is, where nobody wants to know."""
 
 
 def _read_source(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,25 @@ LARGEST = 64 << 20
 
 def read(path: Path) -> Any:
     """The document in a file; OSError or ValueError where there is none."""
+    return parse(whole(path))
+
+
+def whole(path: Path) -> bytes:
+    """All of a file; ValueError where it is larger than any of its kind."""
     with path.open("rb") as file:
         text = file.read(LARGEST + 1)
     if len(text) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
-    return parse(text)
+    return text
+
+
+def tail(path: Path) -> bytes:
+    """The whole lines at the end of a file that may be of any size, so many as LARGEST holds."""
+    with path.open("rb") as file:
+        start = max(0, file.seek(0, os.SEEK_END) - LARGEST)
+        file.seek(start)
+        text = file.read(LARGEST)
+    return text.partition(b"\n")[2] if start else text
 
 
 def parse(text: str | bytes) -> Any:

@@ -2,14 +2,17 @@
 
 `python -m hpctrain_job.imports NAME …` prints which Python it is, then one line per distribution, and ends
 with 1 when one is missing or cannot be imported: in the build, minutes after the mistake, and not in the
-queue.
+queue. `NAME==VERSION` also proves that this version is the one that is imported, where an image below has
+another, and says where it lies.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module, metadata
+from pathlib import Path
 
 
 def modules(distribution: str) -> list[str]:
@@ -30,11 +33,12 @@ def _module(parts: Sequence[str]) -> str:
     return ""
 
 
-def complaint(distribution: str) -> str:
+def complaint(distribution: str, version: str = "") -> str:
     """Why `distribution` cannot be used here, or nothing."""
     try:
-        for name in modules(distribution):
-            import_module(name)
+        imported = [import_module(name) for name in modules(distribution)]
+        if version:
+            return _mismatch(distribution, version, [module.__file__ for module in imported])
     except metadata.PackageNotFoundError:
         return "is not installed"
     except BaseException as error:  # a broken binary may even raise SystemExit
@@ -44,19 +48,38 @@ def complaint(distribution: str) -> str:
     return ""
 
 
+def _mismatch(distribution: str, version: str, files: Sequence[str | None]) -> str:
+    """Whether what was imported is of another version, or lies elsewhere."""
+    installed, folder = metadata.version(distribution), _folder(distribution)
+    if _plain(installed, version) != _plain(version, version):
+        return f"is {installed}, and {version} is wanted"
+    foreign = [file for file in files if file and not Path(file).resolve().is_relative_to(folder)]
+    return f"is {version} in {folder}, but {foreign[0]} is imported" if foreign else ""
+
+
+def _plain(version: str, request: str) -> str:
+    """A version as it is compared: 2.5 is 2.5.0, and who asks for no build (`+cu121`) takes any."""
+    public, plus, build = version.lower().removeprefix("v").partition("+")
+    return re.sub(r"(\.0)+\Z", "", public) + (plus + build if "+" in request else "")
+
+
+def _folder(distribution: str) -> Path:
+    return Path(str(metadata.distribution(distribution).locate_file(""))).resolve()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line of this module."""
     bad = 0
     print(f"python {sys.version.split()[0]} {sys.executable}", flush=True)
-    for name in sys.argv[1:] if argv is None else argv:
-        message = complaint(name)
-        bad += bool(message)
-        # The good lines are a file's; what is wrong must be seen in the log.
-        print(
-            f"{name} {message or metadata.version(name)}",
-            flush=True,
-            file=sys.stderr if message else sys.stdout,
-        )
+    for word in sys.argv[1:] if argv is None else argv:
+        name, _, version = word.partition("==")
+        if message := complaint(name, version):
+            bad += 1
+            # What is wrong must be seen in the log; the good lines are a file's.
+            print(name, message, flush=True, file=sys.stderr)
+        else:
+            place = (_folder(name),) if version else ()
+            print(name, metadata.version(name), *place, flush=True)
     return 1 if bad else 0
 
 

@@ -25,6 +25,9 @@ COLUMNS = (
 )
 """What a training row holds; a row of an evaluation holds `time`, `step` and `eval_*`."""
 
+MOST = 1e300
+"""No number of a training is larger, and whole numbers beyond that are none for a computer's float."""
+
 Row = Mapping[str, Any]
 
 
@@ -44,7 +47,7 @@ def append(path: str | os.PathLike[str], row: Row) -> None:
 def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Every whole row in the order of writing; a missing file is empty, a torn last line is left out."""
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        text = documents.tail(Path(path)).decode("utf-8", "replace")
     except FileNotFoundError:
         return []
     return [row for row in map(_parsed, text.split("\n")) if row is not None]
@@ -66,11 +69,23 @@ def utilisation(tflops: float | None, peak: float, hardware: float = 1.0) -> dic
 
 
 def _parsed(line: str) -> dict[str, Any] | None:
+    """The row of a line; a column that holds what is no number is left out."""
+    if not line.startswith("{"):
+        return None
     try:
         row = documents.parse(line)
     except ValueError:
         return None
-    return row if isinstance(row, dict) else None
+    return {key: _plain(value) for key, value in row.items() if not _is_column(key) or _is_number(value)}
+
+
+def _is_column(name: str) -> bool:
+    return name in COLUMNS[1:] or name.startswith("eval_")
+
+
+def _is_number(value: object) -> bool:
+    is_small = isinstance(value, (int, float)) and not isinstance(value, bool) and not abs(value) > MOST
+    return value is None or is_small
 
 
 def _is_eval(row: Row) -> bool:

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hpctrain_job import documents
+
 MANIFEST = "MANIFEST"
 _HEAD = "# hpctrain manifest 1"
-_LINE = re.compile(r"(?P<size>\d+) (?P<digest>[0-9a-f]{64})  (?P<path>.+)")
+_LINE = re.compile(r"(?P<size>[0-9]{1,18}) (?P<digest>[0-9a-f]{64})  (?P<path>.+)")
 _BLOCK = 1 << 20
 
 
@@ -65,11 +67,11 @@ def write_manifest(folder: Path) -> None:
 def damage(folder: Path) -> str:
     """What contradicts the manifest, or nothing; a folder without one has nothing to contradict."""
     try:
-        lines = (folder / MANIFEST).read_text(encoding="utf-8").splitlines()
+        lines = documents.whole(folder / MANIFEST).decode().splitlines()
     except FileNotFoundError:
         return ""
     except ValueError:
-        return "its manifest is no text"
+        return "its manifest is no text, or too long for one"
     if lines[:1] != [_HEAD]:
         return "its manifest is cut or of another version"
     return next((fault for fault in (_fault(folder, line) for line in lines[1:]) if fault), "")

@@ -104,7 +104,16 @@ def build_needs(pyproject: str) -> tuple[str, ...]:
 
 
 def configured(environ: Mapping[str, str]) -> Places:
-    """The places of pip's own configuration: its files, then its variables.
+    """The places of pip's own configuration."""
+    settings = pip_settings(environ, "download")
+    links = tuple(settings.get("find-links", "").split())
+    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        return Places((), links)
+    return Places((settings.get("index-url", DEFAULT), *settings.get("extra-index-url", "").split()), links)
+
+
+def pip_settings(environ: Mapping[str, str], command: str) -> dict[str, str]:
+    """What pip is told for one of its commands: by its files, then by its variables.
 
     Read here because the Python at hand may have no pip to ask.
     """
@@ -113,14 +122,9 @@ def configured(environ: Mapping[str, str]) -> Places:
         parser = configparser.RawConfigParser()
         with contextlib.suppress(configparser.Error, OSError):
             parser.read(file, encoding="utf-8")
-        rows.update(
-            (k, v) for part in ("global", "download") if part in parser for k, v in parser[part].items()
-        )
+        rows.update((k, v) for part in ("global", command) if part in parser for k, v in parser[part].items())
     rows.update((k[4:].lower().replace("_", "-"), v) for k, v in environ.items() if k.startswith("PIP_"))
-    links = tuple(rows.get("find-links", "").split())
-    if rows.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        return Places((), links)
-    return Places((rows.get("index-url", DEFAULT), *rows.get("extra-index-url", "").split()), links)
+    return rows
 
 
 def _files(environ: Mapping[str, str]) -> Iterator[Path]:

@@ -19,10 +19,12 @@ from pathlib import Path
 
 HEAD = "# hpctrain manifest 1 "
 """Begins a manifest; the name of its artefact follows."""
+MANIFEST_MOST = 64 << 20
+"""Bytes of a manifest, which names half a million files with that; one that is cut there is none of ours."""
 LINKS_MOST = 40
 """Symbolic links on the way to one folder, as in the kernel."""
 
-_ROW = re.compile(rb"(0|[1-9][0-9]*) \\?[0-9a-f]{64}  content(/.*)?\Z", re.DOTALL)
+_ROW = re.compile(rb"(0|[1-9][0-9]{0,17}) \\?[0-9a-f]{64}  content(/.*)?\Z", re.DOTALL)
 
 
 class Verdict(Enum):
@@ -199,7 +201,7 @@ def _content_fault(parent: str, name: str, target: str, accepted: Accepted) -> s
         if status.st_mode & 0o022:
             return "leads to a folder that others may write"
         with open(f"{base}/MANIFEST", "rb") as file:
-            lines = rows(file.read(), name)
+            lines = rows(file.read(MANIFEST_MOST), name)
     except (FileNotFoundError, NotADirectoryError):
         return "leads to nothing whole"
     except OSError as error:

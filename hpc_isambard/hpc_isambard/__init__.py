@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 
 import attrs
 
 from hpc_isambard import limits, nccl, temporary
-from hpctrain.plugin import Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
+from hpctrain.plugin import Cluster, EnvVar, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
 
 HPCTRAIN_API = 1
 
+CONTAINERS = ("apptainer", "edf")
+"""Environments with compilers of their own."""
 Answer = Generator[None, "tuple[Step, ...] | None", "tuple[Step, ...] | None"]
 
 
@@ -48,15 +50,35 @@ def enter_env(
 
 @hookimpl
 def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
-    """A folder for temporary files in every job; the log of training under the document's name as well:
-    logs/<job's name>-<job's id>.out."""
+    """A folder for temporary files in every job; the document's compilers in the environment; the log of
+    training under the document's name as well: logs/<job's name>-<job's id>.out."""
     from hpctrain_plugins.named_logs import linked
 
     place = cluster.place_named(step.place)
     if place is None or place.here:
         return None
     layer = temporary.layer(cluster)
+    if step.inside and run.environment.use not in CONTAINERS:
+        layer = attrs.evolve(layer, env=(*layer.env, *_compilers(cluster)))
     return attrs.evolve(layer, job=linked(f"{run.name}-${{HPC_JOB}}.out")) if step.trains else layer
+
+
+def _compilers(cluster: Cluster) -> Iterator[EnvVar]:
+    """What compiles when it is first used: DeepSpeed's operators, Triton's launchers, NeoX's kernels."""
+    facts = cluster.facts["compilers"]
+    for name in ("CC", "CXX", "CUDAHOSTCXX"):
+        yield EnvVar(
+            name=name,
+            value=facts[name],
+            why="the system's gcc is 7.5, which torch's headers refuse",
+            fact=facts["source"],
+        )
+    yield EnvVar(
+        name="TORCH_CUDA_ARCH_LIST",
+        value=cluster.facts["cuda_arch"],
+        why="a GH200 calls itself 90a, which torch's builder of extensions cannot read",
+        fact=facts["source"],
+    )
 
 
 @hookimpl
@@ -90,8 +112,8 @@ RULES = (
     Rule(
         name="cuda-arch-90a",
         pattern=r"invalid literal for int\(\) with base 10: '90a'",
-        cause="a set-up script asked the GPU, which calls itself 90a",
-        fix='[environment.uv]\nenv = { TORCH_CUDA_ARCH_LIST = "9.0" }      (the default here)',
+        cause="what compiles asked the GPU, which calls itself 90a",
+        fix='[env]\nTORCH_CUDA_ARCH_LIST = "9.0"      (the default here, in every job of the environment)',
         sure="certain",
     ),
     Rule(

@@ -165,7 +165,8 @@ def _torch(run: RunSpec, pins: tuple[Pin, ...]) -> str:
     pinned = next((p.value.split()[0] for p in pins if p.kind == "pypi" and p.name == "torch"), "")
     first = getattr(run.environment.options, "first", ())
     requirements = (*(p.requirement for p in run.environment.packages if p.requirement), *first)
-    version = pinned or next((exact(r) for r in requirements if name_of(r) == "torch"), "")
+    exactly = (version for r in requirements if name_of(r) == "torch" and (version := exact(r)))
+    version = pinned or next(exactly, "")  # `torch>=2.4` of a stack leaves it to `first`
     return version.partition("+")[0]
 
 

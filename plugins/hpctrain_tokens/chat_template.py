@@ -14,6 +14,8 @@ from hpctrain_tokens.faults import DataError, RowError
 from hpctrain_tokens.tokenizer import Tokenizer
 
 Turn = dict[str, Any]
+_REFUSAL = "Refusal"
+"""The class of what a template says by `raise_exception`; Jinja's own is imported late."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Template:
                 file=str(tokenizer.path),
                 hint="--chat-template FILE",
             )
+        return cls.written(tokenizer, text)
+
+    @classmethod
+    def written(cls, tokenizer: Tokenizer, text: str) -> Template:
+        """The template of this text, with the special tokens of a tokenizer."""
         names = [name for name in tokenizer.config if name.endswith("_token")]
         tokens = ((name, tokenizer.token(name.removesuffix("_token"))) for name in names)
         return cls(text, tuple((name, token) for name, token in tokens if token))
@@ -71,12 +78,14 @@ class Template:
                 "chat-template", f"line {error.lineno} of the template: {error.message}"
             ) from None
 
-    def render(self, turns: Sequence[Turn], *, prompt: bool = False) -> str:
+    def render(self, turns: Sequence[Turn], *, prompt: bool = False, tools: object = None) -> str:
         """The conversation as text; `prompt` opens the next turn of the model."""
-        template = self._compiled
+        template, world = self._compiled, {**self._world, "tools": tools}
         try:
-            return str(template.render(messages=list(turns), add_generation_prompt=prompt, **self._world))
+            return str(template.render(messages=list(turns), add_generation_prompt=prompt, **world))
         except Exception as error:  # a template may raise what it likes
+            if type(error).__name__ == _REFUSAL:
+                raise RowError("chat-refused", f"the chat template refuses it: {error}") from None
             raise RowError("chat-template", f"the chat template fails: {error}") from None
 
 
@@ -102,7 +111,7 @@ def _tojson(value: Any, indent: int | None = None, **_: Any) -> str:
 def _refuse(message: str) -> NoReturn:
     from jinja2 import TemplateError
 
-    raise TemplateError(message)
+    raise type(_REFUSAL, (TemplateError,), {})(message)
 
 
 def _generation() -> Any:

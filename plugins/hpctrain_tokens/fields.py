@@ -92,7 +92,7 @@ def find(sources: list[Source], pieces: list[Piece], column: str, join: tuple[st
         return Fields("join", join)
     if all(source.kind == "text" for source in sources):
         return Fields("text", ("text",))
-    columns = _columns(pieces)
+    columns = columns_of(pieces)
     name = column or next((name for name in ("text", "messages") if name in columns), "")
     if not columns:  # no row can be read; reading them says why
         return Fields("text", (column or "text",))
@@ -104,7 +104,7 @@ def find(sources: list[Source], pieces: list[Piece], column: str, join: tuple[st
     return Fields("messages" if isinstance(columns[name], list) else "text", (name,))
 
 
-def _columns(pieces: list[Piece]) -> dict[str, Any]:
+def columns_of(pieces: list[Piece]) -> dict[str, Any]:
     """The columns of the input, each with a value of it."""
     for piece in pieces:
         columns: dict[str, Any] = {}

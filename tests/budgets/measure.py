@@ -40,6 +40,14 @@ def ratios(
     return {name: least[name] / least[BARE] for name in commands}
 
 
+def modules(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """How many modules a process of Python imports, its own included."""
+    timed = {**env, "PYTHONPROFILEIMPORTTIME": "1"}
+    done = subprocess.run(argv, env=timed, capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.count("import time:") - 1
+
+
 def calls(argv: Sequence[str], env: Mapping[str, str], out: Path) -> int:
     """How often a process asks the file system: opens, stats, links, listings."""
     traced = ("strace", "-f", "-c", "-e", f"trace={CALLS}", "-o", str(out), *argv)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -189,3 +191,17 @@ def test_a_model_of_the_hubs_cache(convert: Call, tmp_path: Path, monkeypatch: p
     code, out, err = convert("--hf-model", "org/name", "--revision", "v1", "--on", "local")
     assert (code, Path(out.strip()).name, "checkpoints" in out) == (0, "name", True), err
     assert (Path(out.strip()) / "latest").is_file()
+
+
+LARGE_PARENT = """
+import subprocess, sys
+room = bytearray(400_000_000)
+code = "from hpctrain_plugins.checkpoints.cli import output; print(output._peak_memory())"
+print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+"""
+
+
+def test_the_memory_that_is_told_is_not_that_of_who_started_it() -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    out = subprocess.run([sys.executable, "-c", LARGE_PARENT], capture_output=True, text=True, env=env)
+    assert 10_000_000 < int(out.stdout) < 200_000_000, out.stderr

@@ -82,6 +82,25 @@ def test_a_lost_rank_of_sharded_files_is_named(made: Path, tmp_path: Path, rank:
         convert(tmp_path / "sharded", "hf", tmp_path / "out", ConvertOptions())
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_lost_last_rank_shows_in_the_shapes_or_is_said(
+    torch_run: TorchRun, tmp_path: Path, rank: int
+) -> None:
+    """A Llama whose sizes its ranks divide evenly, so that no gap shows, in files of torch's own writer."""
+    torch_run("sharded_make.py", tmp_path / "made")
+    whole = convert(tmp_path / "made", "hf", tmp_path / "whole", ConvertOptions(verify="roundtrip"))
+    assert (whole.shapes, [w for w in whole.warnings if "ranks" in w]) == ("configuration", [])
+    next(tmp_path.glob(f"made/shard-{rank:05d}-*")).unlink()
+    message = "parts of .* are missing" if rank == 1 else "48 rows where the configuration says 96"
+    with pytest.raises(HpctrainError, match=message):
+        convert(tmp_path / "made", "hf", tmp_path / "out", ConvertOptions())
+    if rank == 2:
+        (tmp_path / "made/config.json").unlink()
+        report = convert(tmp_path / "made", "hf", tmp_path / "out", ConvertOptions(verify="roundtrip"))
+        assert report.shapes == "unproven"
+        assert any("no file of" in warning and "how many ranks" in warning for warning in report.warnings)
+
+
 def _rename(file: Path) -> None:
     """The embedding under the name that configurations speak of."""
     raw = file.read_bytes()

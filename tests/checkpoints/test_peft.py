@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,30 @@ def test_an_adapter_straight_to_neox_is_refused_with_the_way(tmp_path: Path) -> 
     folder = adapter(tmp_path)
     with pytest.raises(HpctrainError, match="convert to hf first"):
         convert(folder, "neox", tmp_path / "out", ConvertOptions(tp=2))
+
+
+def _mixture(folder: Path, modules: int) -> Path:
+    """An adapter on so many small modules, as the experts of a mixture are."""
+    base: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (4, 4)}
+    factors: dict[str, tuple[int, ...]] = {}
+    for number in range(modules):
+        name = f"model.layers.{number // 384}.mlp.experts.{number % 384}.up_proj"
+        base[f"{name}.weight"] = (4, 4)
+        factors |= {f"base_model.model.{name}.lora_{x}.weight": s for x, s in (("A", (1, 4)), ("B", (4, 1)))}
+    (folder / "base").mkdir(parents=True)
+    write_safetensors(folder / "base/model.safetensors", random_tensors(0, "BF16", base))
+    (folder / "base/config.json").write_text('{"model_type": "novel"}')
+    write_safetensors(folder / "adapter_model.safetensors", random_tensors(1, "F32", factors))
+    settings = {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "base_model_name_or_path": "base"}
+    (folder / "adapter_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def test_the_time_of_a_merge_grows_with_its_modules_and_not_with_their_square(tmp_path: Path) -> None:
+    seconds = {}
+    for modules in (250, 2000):
+        folder = _mixture(tmp_path / str(modules), modules)
+        began = time.process_time()
+        convert(folder, "hf", tmp_path / f"out-{modules}", ConvertOptions(dry_run=True))
+        seconds[modules] = time.process_time() - began
+    assert seconds[2000] < 3 * (2000 / 250) * seconds[250], seconds

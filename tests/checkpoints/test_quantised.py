@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.checkpoints.conftest import NAMES, Array, Call, random_tensors, read_safetensors, write_safetensors
+from tests.checkpoints.conftest import (
+    NAMES,
+    Array,
+    Call,
+    TorchRun,
+    random_tensors,
+    read_safetensors,
+    write_safetensors,
+)
 from tests.checkpoints.models import LLAMA, make, shapes
 
 Tensors = dict[str, tuple[str, Array]]
@@ -75,3 +83,43 @@ def test_every_type_of_safetensors_with_whole_bytes_is_copied(
     code, _, err = convert("model", "-o", "out")
     assert code == 0, err
     assert (tmp_path / "out/model.safetensors").read_bytes().endswith(raw[-6 * size :])
+
+
+def _raw(folder: Path) -> dict[str, tuple[object, object, bytes]]:
+    """Type, shape and bytes of every tensor, of whatever type."""
+    raw = (folder / "model.safetensors").read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:start])
+    header.pop("__metadata__", None)
+    spans = {name: [start + n for n in entry["data_offsets"]] for name, entry in header.items()}
+    return {n: (e["dtype"], e["shape"], raw[slice(*spans[n])]) for n, e in header.items()}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("method", "types"), [("fp8", {"F8_E4M3", "F32"}), ("mxfp4", {"F4", "F8_E8M0"})])
+def test_torchs_own_narrow_types_are_copied_and_never_rounded(
+    convert: Call, torch_run: TorchRun, tmp_path: Path, method: str, types: set[str]
+) -> None:
+    torch_run("quantised_make.py", tmp_path / "made")
+    before = _raw(tmp_path / "made" / method)
+    assert {kind for kind, _, _ in before.values()} == {"BF16", *types}
+    code, _, err = convert(f"made/{method}", "-o", "out")
+    assert code == 0, err
+    assert _raw(tmp_path / "out") == before
+    assert json.loads((tmp_path / "out/conversion.json").read_text())["shapes"] == "unproven"
+    for target, options in (("hf", ("--dtype", "bf16")), ("neox", ()), ("nanotron", ())):
+        code, _, err = convert(f"made/{method}", "--to", target, *options, "-o", "other")
+        assert (code, (tmp_path / "other").exists()) == (2, False), err
+
+
+@pytest.mark.parametrize(("shape", "size"), [([6, 3], 8), ([6, 3], 10), ([3, 5], 8), ([-2, -9], 9)])
+def test_a_packed_type_has_as_many_bytes_as_its_shape_needs(
+    convert: Call, tmp_path: Path, shape: list[int], size: int
+) -> None:
+    (tmp_path / "model").mkdir()
+    entry = {"w": {"dtype": "F4", "shape": shape, "data_offsets": [0, size]}}
+    text = json.dumps(entry).encode()
+    file = tmp_path / "model/model.safetensors"
+    file.write_bytes(len(text).to_bytes(8, "little") + text + bytes(size))
+    code, _, err = convert("model", "-o", "out")
+    assert (code, f"has {size} bytes where its shape needs" in err) == (7, True), err

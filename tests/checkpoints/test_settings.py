@@ -1,4 +1,4 @@
-"""GPT-NeoX's settings say what its tensors cannot: without them, or with another's, nothing is converted."""
+"""Trainers' settings say what tensors cannot: without them, or with another's, nothing is converted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.checkpoints.conftest import Call
-from tests.checkpoints.models import GPT_NEOX, make
+from tests.checkpoints.models import GPT_NEOX, LLAMA, make
 
 PARALLEL = {**GPT_NEOX, "rotary_pct": 0.25, "use_parallel_residual": True, "tie_word_embeddings": True}
 
@@ -60,3 +60,40 @@ def test_settings_without_the_models_sizes_are_not_enough(convert: Call, neox: P
     code, _, err = convert("neox", "-o", "back")
     assert code == 2
     assert "model.yml does not set num_layers" in err
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"use_mup": True}, "use_mup has no equal"),
+        ({"attention_config": [[["global", "local"], 2]]}, "attention_config local has no equal"),
+        ({"attention-config": ["sparse_fixed"] * 3}, "attention_config sparse_fixed has no equal"),
+        ({"sliding_window_width": 32}, "sliding_window_width has no equal"),
+        ({"apply_residual_connection_post_layernorm": True}, "apply_residual_connection_post_layernorm has"),
+    ],
+)
+def test_settings_that_compute_otherwise_with_the_same_tensors_are_refused(
+    convert: Call, neox: Path, setting: dict[str, object], says: str
+) -> None:
+    file = neox / "global_step0/configs/model.yml"
+    settings = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump({**settings, "attention_config": [[["flash"], 3]]}))
+    assert convert("neox", "-o", "same")[0] == 0
+    file.write_text(yaml.safe_dump({**settings, **setting}))
+    code, _, err = convert("neox", "-o", "back")
+    assert (code, says in err) == (2, True), err
+
+
+def test_a_scaling_that_nanotron_never_read_is_not_written_as_if_it_had(
+    convert: Call, tmp_path: Path
+) -> None:
+    make(tmp_path / "model", LLAMA)
+    assert convert("model", "--to", "nanotron", "-o", "nanotron")[0] == 0
+    file = tmp_path / "nanotron/0/model_config.json"
+    plain = file.read_text()
+    file.write_text(json.dumps({**json.loads(plain), "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}))
+    code, _, err = convert("nanotron", "-o", "back")
+    assert (code, "nanotron never reads: it computes with plain rotary embeddings" in err) == (2, True), err
+    (tmp_path / "plain.json").write_text(plain)
+    assert convert("nanotron", "--config", "plain.json", "-o", "back")[0] == 0
+    assert "rope_scaling" not in json.loads((tmp_path / "back/config.json").read_text())

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from hpctrain.errors import HpctrainError
+from hpctrain_plugins.checkpoints.convert import convert as convert_to
+from hpctrain_plugins.checkpoints.formats.neox import shards as neox_shards
+from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import Call, random_tensors, write_safetensors
 from tests.checkpoints.models import GPT_NEOX, LLAMA, make, shapes
 
@@ -57,3 +61,38 @@ def test_a_model_without_a_head_is_copied(convert: Call, tmp_path: Path) -> None
     code, _, err = convert("model", "-o", "out")
     assert code == 0, err
     assert "shapes as the configuration says" in err
+
+
+def _cut(tensors: neox_shards.Shards, key: tuple[int, str], axis: int | None) -> None:
+    """Take the tensor away, or its last row or column on the last rank."""
+    *ranks, last = tensors.tensors.pop(key)
+    if axis is not None:
+        tensors.tensors[key] = [*ranks, last.part(axis, 0, last.shape[axis] - 1)]
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+@pytest.mark.parametrize(
+    "config",
+    [ONE[0], {**ONE[0], "tie_word_embeddings": True}, {**ONE[1], "num_key_value_heads": 8}],
+    ids=["neox", "tied", "llama"],
+)
+def test_every_damage_to_a_rank_of_gpt_neox_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], tp: int
+) -> None:
+    convert_to(make(tmp_path / "model", config), "neox", tmp_path / "neox", ConvertOptions(tp=tp))
+    (tmp_path / "neox/conversion.json").unlink()
+    read = neox_shards.read
+    shards = read(tmp_path / "neox/global_step0").tensors
+    axes: list[tuple[tuple[int, str], int | None]] = [
+        (key, axis) for key, ranks in shards.items() for axis in (None, *range(len(ranks[0].shape)))
+    ]
+    for key, axis in axes:
+
+        def harmed(step: Path, key: tuple[int, str] = key, axis: int | None = axis) -> neox_shards.Shards:
+            shards_of_step = read(step)
+            _cut(shards_of_step, key, axis)
+            return shards_of_step
+
+        monkeypatch.setattr(neox_shards, "read", harmed)
+        with pytest.raises(HpctrainError):
+            convert_to(tmp_path / "neox", "hf", tmp_path / "out", ConvertOptions(dry_run=True))

@@ -47,7 +47,7 @@ def test_a_plugin_of_any_kind_is_a_small_distribution(here: Product, kind: str) 
 
 @pytest.mark.parametrize("like", ["alps", "frontier", "isambard", "leonardo", "local", "olivia"])
 def test_no_source_of_a_new_plugin_is_official_without_an_address(tmp_path: Path, like: str) -> None:
-    for path, text in scaffold.plugin("birch", like).items():
+    for path, text in scaffold.plugin("birch", scaffold.facts_like("birch", like)).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     facts = load_cluster(tmp_path / "hpc_birch")

@@ -69,6 +69,34 @@ def test_nothing_is_preloaded_where_it_builds(tmp_path: Path) -> None:
             assert step.step.place == "compute"
 
 
+def test_what_compiles_in_the_environment_finds_the_document_s_compilers(tmp_path: Path) -> None:
+    """The same as the builds of the environment: two copies of these facts, one for each kind of step."""
+    plan = plan_of(tmp_path, path=NEOX)
+    built = plan.run.environment.options.env
+    for name in ("verify", "neox-compile", "train"):
+        step = plan.step_named(name)
+        assert step is not None
+        env = {var.name: var.value for var in step.around.env}
+        for variable in ("CC", "CXX", "CUDAHOSTCXX", "TORCH_CUDA_ARCH_LIST"):
+            assert env[variable] == built[variable]
+    with_gcc = plan_of(tmp_path, 'env={CC="/usr/bin/gcc-14"}', path=NEOX)
+    assert not coded(with_gcc, "conflict")
+    for name in ("neox-compile", "train"):
+        step = with_gcc.step_named(name)
+        assert step is not None
+        assert [var.value for var in step.around.env if var.name == "CC"] == ["/usr/bin/gcc-14"]
+
+
+def test_the_example_names_all_that_neox_starts_with(tmp_path: Path) -> None:
+    """Its own pins may be of other versions; none of the closure is left to chance."""
+    from hpctrain_plugins.environments.wheels.packages_spec import normal
+    from hpctrain_plugins.trainers.neox.closure import PACKAGES
+
+    environment = plan_of(tmp_path, path=NEOX).run.environment
+    named = {normal(p.name) for p in (*environment.packages, *environment.compile)}
+    assert {*PACKAGES.values(), "pybind11"} <= named
+
+
 def test_it_is_proven_in_the_job(tmp_path: Path) -> None:
     step = plan_of(tmp_path, path=NEOX).step_named("verify")
     assert step is not None

@@ -87,7 +87,7 @@ class World:
 
     def execute(self, made: Plan) -> RunDirectory:
         """Render the plan and run every step, in order; StepFailed when one fails."""
-        roots = {**{r: str(self.root(r)) for r in ROLES}, "runfile": str(self.files)}
+        roots = {**{r: str(self.root(r)) for r in made.cluster.storage}, "runfile": str(self.files)}
         binding = Binding(roots=roots, user="u", python=sys.executable)
         sources = Sources(run_file="", code=build().data)
         content = tree(made, binding, lambda *_: None, sources)  # type: ignore[arg-type]

@@ -64,6 +64,8 @@ def test_the_example_answers(name: str, tmp_path: Path, tools: Tools) -> None:
     path = tmp_path / "run.toml"
     path.write_text(RUN, encoding="utf-8")
     session = Session(path, environ=environ())
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
     plan = session.plan()
     train = plan.step_named("train")
     assert train is not None
@@ -89,7 +91,8 @@ def test_the_example_answers(name: str, tmp_path: Path, tools: Tools) -> None:
         "step": train if name == "render_job" else train.step,
         "plan": plan,
         "survey": Survey(is_on_cluster=False),
-        "files": {"train.yml": "world_size: 4"},
+        "files": {"dataset": empty} if name == "check_files" else {"train.yml": "world_size: 4"},
+        "tell": lambda *_: None,
         "gpus": 8,
         "nodes": 2,
         "binding": binding_of(session),

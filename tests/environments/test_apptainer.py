@@ -24,8 +24,12 @@ from tests.environments.conftest import wheel
 
 KNOWN = "nvcr.io/nvidia/pytorch:25.06-py3"
 DIGEST = "sha256:6d46ebd64cfbc74c84e11678c0c5ae298ca97c26171c17a23fd04d23fec5123e"
-PINS = (Pin(KNOWN, "image", DIGEST), Pin("trl", "pypi", "0.23.1"))
 LIST = "# python 3.12 aarch64\ntorch==2.8.0a0+abc\nnumpy==1.26.4\n"
+PINS = (
+    Pin(KNOWN, "image", DIGEST),
+    Pin("trl", "pypi", "0.23.1"),
+    Pin(DIGEST, "has", LIST.strip().replace("\n", " | ")),
+)
 BINDING = Binding(roots={r: f"/fs/{r}" for r in (*ROLES, "images")}, user="u")
 
 
@@ -67,7 +71,7 @@ def lines(made: Plan, step: str) -> list[str]:
 
 def test_a_known_image_is_pulled_and_not_asked() -> None:
     made = plan(asked("trl"), site(), apptainer, pins=PINS)
-    assert steps(made) == ["image", "env"]
+    assert steps(made) == ["image", "env", "verify"]
     pull = next(line for line in lines(made, "image") if line.startswith("apptainer pull"))
     assert pull == f'apptainer pull --arch arm64 "${{WORK}}" docker://nvcr.io/nvidia/pytorch@{DIGEST}'
     env = made.step_named("env")
@@ -81,12 +85,13 @@ def test_a_known_image_is_pulled_and_not_asked() -> None:
 
 def test_an_unknown_image_is_asked_first_and_the_plan_says_so() -> None:
     made = plan(asked("trl", image="/data/x.sif"), site(), apptainer)
-    assert steps(made) == ["inspect", "env"]
+    assert steps(made) == ["inspect", "env", "verify"]
     (warning,) = [p for p in made.problems if p.code == "image-unknown"]
     assert not warning.fatal
-    assert 'has = "packages-' in warning.hint
+    assert warning.hint.startswith("hpctrain lock ")
+    assert 'has = "packages-' in warning.notes[0]
     told = plan(asked("trl", image="/data/x.sif", has="has.txt", texts=LIST), site(), apptainer)
-    assert steps(told) == ["env"]
+    assert steps(told) == ["env", "verify"]
 
 
 def test_without_packages_the_image_alone_is_entered() -> None:
@@ -120,10 +125,11 @@ def test_what_decides_the_content_decides_the_name() -> None:
     others = {
         name(asked("trl", "peft"), *PINS),
         name(asked("trl"), PINS[0], Pin("trl", "pypi", "0.24.0")),
+        name(asked("trl", replace=("numpy",)), *PINS),
         name(asked("trl"), Pin(KNOWN, "image", "sha256:" + "0" * 64), PINS[1]),
         name(asked("trl", name="mine"), *PINS),
     }
-    assert len(others) == 4
+    assert len(others) == 5
     assert first not in others
 
 
@@ -137,7 +143,7 @@ def test_the_home_directory_is_no_target(path: str) -> None:
 def test_the_older_name_of_the_token_reaches_training_alone() -> None:
     run = attrs.evolve(asked("trl", secrets=("huggingface",)), train=attrs.evolve(asked().train, use="x"))
     made = plan(run, site(), apptainer, Here(), pins=PINS)
-    assert steps(made) == ["image", "env", "train"]
+    assert steps(made) == ["image", "env", "verify", "train"]
     for step in made.steps:
         tokens = {v.name for v in step.around.env if isinstance(v.value, Secret) and v.at is Scope.TASK}
         assert tokens == ({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} if step.step.trains else set()), step.name
@@ -150,8 +156,8 @@ def test_the_way_in_judges_the_overlay_and_binds_the_roles() -> None:
     assert train is not None
     words = shell.words(train.around.wrap, BINDING)
     assert words.startswith(
-        "apptainer --silent exec --nv --bind=/fs/checkpoints --bind=/fs/runs "
-        '--bind="${HPC_RUN}" --bind=/fs/env/myenv_'
+        "apptainer --silent exec --nv --bind=/fs/checkpoints --bind=/fs/env "
+        '--bind=/fs/runs --bind="${HPC_RUN}" --bind=/fs/env/myenv_'
     )
     assert ":/user-software:image-src=/ /fs/images/pytorch-25.06-py3_" in words
     job = [shell.line(line, BINDING) for line in train.around.job]
@@ -178,7 +184,7 @@ def locked(house: Path, *names: str) -> list[Pin]:
         index_url=f"file://{house}/none",
         find_links=(str(house),),
     )
-    return apptainer.pin(run, site(), Tools())
+    return apptainer.pin(run, site(), BINDING, (), Tools())
 
 
 def test_what_the_image_has_is_kept_and_not_installed_again(house: Path) -> None:
@@ -191,7 +197,8 @@ def test_another_version_of_what_the_image_has_is_refused(house: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         locked(house, "alpha", "torch==2.9.0")
     (problem,) = caught.value.problems
-    assert "the image has numpy 1.26.4, torch 2.8.0a0+abc, which is not replaced" in problem.notes[-1]
+    assert "the image has torch 2.8.0a0+abc, which is not replaced" in problem.notes[-1]
+    assert problem.hint == '[environment.apptainer]\nreplace = ["torch"]'
 
 
 @pytest.mark.parametrize("name", ["no-such-package", "intel"])
@@ -205,6 +212,6 @@ def test_an_image_file_for_other_machines_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.sif"
     file.write_bytes(b"\0" * 32 + b"SIF_MAGIC\x0001\x0002\0" + bytes(16))
     with pytest.raises(ConfigError) as caught:
-        apptainer.pin(asked(image=str(file)), site(), Tools())
+        apptainer.pin(asked(image=str(file)), site(), BINDING, (), Tools())
     assert caught.value.problems[0].code == "image-arch"
     assert "is made for x86_64, and the training nodes are aarch64" in caught.value.problems[0].message

@@ -14,9 +14,8 @@ import pytest
 
 from hpctrain.errors import ConfigError, NotReachable
 from hpctrain.model.step import Pin
-from hpctrain_job import packages, sif
+from hpctrain_job import sif
 from hpctrain_plugins.environments import image
-from hpctrain_plugins.environments.image import known_images
 from hpctrain_plugins.environments.image import registry as registries
 
 DIGEST = "sha256:" + "a" * 64
@@ -138,20 +137,3 @@ def test_a_file_that_is_no_sif_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x.sqsh"
     path.write_bytes(b"hsqs")
     assert (sif.arch(path), sif.ident(path), sif.main([str(path), "aarch64"])) == ("", "", 0)
-
-
-def test_what_a_python_has_is_read_back(capsys: pytest.CaptureFixture[str]) -> None:
-    assert packages.main() == 0
-    has = known_images.read(capsys.readouterr().out)
-    assert has.packages["pytest"] == pytest.__version__
-    assert has.python.startswith("3.")
-
-
-def test_known_images_are_dated() -> None:
-    for digest, has in known_images.KNOWN_IMAGES.items():
-        assert len(digest) == 71
-        assert has.checked
-        assert has.source
-        assert known_images.find(digest, "") is has
-        assert known_images.find("", f"docker://{has.image}") is has
-        assert known_images.find(DIGEST, has.image) is None

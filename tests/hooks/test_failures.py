@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -138,3 +141,46 @@ def test_a_file_of_hooks_that_exits_is_an_error(tmp_path: Path) -> None:
     file.write_text("raise SystemExit(0)\n")
     with pytest.raises(PluginError, match="cannot be imported: SystemExit: 0"):
         load_file(file, file)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        "import time\ntime.sleep(60)\n",
+        "while True: pass\n",
+        "import os\nos.read(os.pipe()[0], 1)\n",
+        "import subprocess\nsubprocess.run(['sleep', '60'])\n",
+        "while True:\n    try: import time; time.sleep(60)\n    except Exception: pass\n",
+    ],
+)
+def test_a_plugin_that_hangs_when_it_is_imported_is_named(
+    site: Path, monkeypatch: pytest.MonkeyPatch, waits: str
+) -> None:
+    monkeypatch.setattr("hpctrain.hooks.load.IMPORT_SECONDS", 0.3)
+    cluster(site, "slow", "acme_slow", f"print('begun')\n{waits}" + GOOD)
+    cluster(site, "whole", "acme_whole", GOOD)
+    began = time.monotonic()
+    with pytest.raises(PluginError, match=r"cluster slow \(acme-slow 0.3\) cannot be imported") as caught:
+        add(site, "slow")
+    assert "did not end within 0.3 s" in str(caught.value)
+    assert time.monotonic() - began < 30
+    add(site, "whole")
+
+
+def test_the_alarm_of_a_program_that_imports_plugins_stays(site: Path) -> None:
+    """A program that uses the library, or pytest-timeout, has the same clock."""
+    before = signal.getsignal(signal.SIGALRM)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 500)
+    try:
+        cluster(site, "whole", "acme_whole", GOOD)
+        add(site, "whole")
+        assert signal.getsignal(signal.SIGALRM) is before
+        assert 400 < signal.getitimer(signal.ITIMER_REAL)[0] <= 500
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
+
+
+def test_plugins_are_imported_in_any_thread(site: Path) -> None:
+    cluster(site, "whole", "acme_whole", GOOD)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(add, site, "whole").result()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hpctrain import Session
+from hpctrain import LiveRun, Session
 from hpctrain.errors import ConfigError
 from hpctrain.hooks import scan
 from tests.hooks.dists import GOOD, distribution
+from tests.patience import PATIENCE
 
 RUN = """\
 name = "hello"
@@ -73,3 +75,15 @@ def test_what_is_listed_takes_part(site: Path, only: str) -> None:
 def test_hooks_that_are_switched_off_need_not_be_listed(site: Path) -> None:
     session(site, 'only = ["hpctrain-plugins"]', HPCTRAIN_DISABLE_HOOKS="acme").plan()
     assert not (site / "RAN").exists()
+
+
+def test_the_record_says_what_was_loaded_and_from_where(site: Path) -> None:
+    run: LiveRun = session(site, "", PATH=os.environ["PATH"]).submit()
+    run.wait(timeout=30 * PATIENCE)
+    created = run.directory.record.read()[0]
+    assert created["event"] == "created"
+    assert created["python"] == sys.executable
+    loaded = created["loaded"]
+    assert loaded["hooks:acme"] == str(site / "site/acme_hooks_only.py")
+    assert [plugin.split(" ")[0] for plugin in created["plugins"]] == list(loaded)
+    assert all(Path(file).is_file() for file in loaded.values())

@@ -21,8 +21,10 @@ SELF = {TABLE, ROOT / "tests/house/test_substitutions.py"}
 SUBJECTS = {
     ROOT / "tests/environments/test_index_failures.py",
     ROOT / "tests/environments/test_index_login.py",
+    ROOT / "tests/environments/test_image_list.py",
+    ROOT / "tests/environments/nvidia.py",
 }
-"""Tests of these very variables: what a user sets, and what hpctrain makes of it."""
+"""Tests of these very variables: what a user or an image sets, and what hpctrain makes of it."""
 
 
 def uses() -> Iterator[tuple[str, str]]:

@@ -87,6 +87,14 @@ def _modules(page: Path) -> Iterator[tuple[str, str]]:
         yield "script.py", script
 
 
+def _copies(page: Path) -> Iterator[str]:
+    """The lines with which a page makes a package of one of ours, which its files then import."""
+    for block in blocks(page):
+        for line in block.text.splitlines() if block.language == "console" else ():
+            if line.startswith(("$ cp -r ", "$ rm -r ", "$ sed -i ")):
+                yield line.removeprefix("$ ")
+
+
 def _whole(block: Block) -> str:
     return block.text if "import hookimpl" in block.text else PREAMBLE + block.text
 
@@ -95,7 +103,11 @@ TYPED = {page: modules for page in pages() if (modules := dict(_modules(page)))}
 
 
 @pytest.mark.parametrize("page", TYPED, ids=str)
-def test_the_python_of_a_page_is_typed(check: Check, tmp_path: Path, page: Path) -> None:
+def test_the_python_of_a_page_is_typed(
+    check: Check, environment: Environment, tmp_path: Path, page: Path
+) -> None:
+    for line in _copies(page):
+        subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment.env, check=True, timeout=60)
     for name, text in TYPED[page].items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -88,7 +88,7 @@ def test_modules_are_not_loaded_for_a_container_that_ignores_them(
     )
     layers = (
         facts.cluster_layer(cluster, train, technology),
-        facts.network_layer(cluster, train, technology),
+        facts.training_layer(cluster, train, technology),
     )
     modules = [module for layer in layers for module in layer.modules]
     assert modules == ([Module.parse("gcc"), Module.parse("nccl")] if loaded else [])

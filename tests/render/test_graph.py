@@ -113,7 +113,7 @@ def broken(path: list[Any], value: Any) -> dict[str, Any]:
         (broken(["nodes", 1, "submit"], [{"shell": "x"}]), r"\$\.nodes\[1\]\.submit"),
         (broken(["roots", "runs"], 3), r"\$\.roots"),
         (broken(["poll_seconds"], "10"), r"\$\.poll_seconds"),
-        ("[" * 200_000, "recursion"),
+        ("[" * 200_000, "nested too deeply"),
     ],
 )
 def test_a_damaged_one_says_where(tmp_path: Path, document: Any, message: str) -> None:

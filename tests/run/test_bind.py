@@ -103,6 +103,12 @@ def test_all_that_is_wrong_is_said_at_once_but_only_for_used_roles(cluster: Clus
     assert bind(toy, charged(""), ADA, roles={"opt"}, on_cluster=True).roots == {"opt": "/opt"}
 
 
+@pytest.mark.parametrize("root", ["/a:b", "$HOME/x", "/scratch/<project>", "/data/${SCRATCH}"])
+def test_a_root_with_what_no_path_of_ours_may_hold(cluster: Cluster, root: str) -> None:
+    with pytest.raises(ConfigError, match="must be a plain absolute path"):
+        bind(with_storage(cluster, env=root), charged(""), ADA | {"SCRATCH": "a:b"}, on_cluster=True)
+
+
 def test_values_of_variables_cannot_climb(cluster: Cluster) -> None:
     toy = with_storage(cluster, env="/data/${SCRATCH}")
     with pytest.raises(ConfigError, match="must be a plain absolute path"):

@@ -20,11 +20,23 @@ CASES: Sequence[tuple[str, str, str]] = (
      "peak memory 38 of 64 GB: far from out of memory"),
     ("host-memory", "Traceback (most recent call last):\n  File x.py, line 1\nMemoryError",
      "retrying: caught MemoryError, now with half of the rows"),
-    ("host-memory",
+    ("host-memory", "[88.1] Out of memory: Killed process 4213 (python) total-vm:14302kB",
+     "fraction of memory: 0.9 out of memory: 64 GB"),
+    ("job-memory",
      ("slurmstepd: error: Detected 1 oom_kill event in StepId=123.0. Some of the step tasks have been "
      "OOM Killed."), "slurmstepd: info: oom killer is configured for this step"),
-    ("host-memory", "slurmstepd: error: Exceeded job memory limit at some point.",
+    ("job-memory", "slurmstepd-n7: error: Step 12.0 exceeded memory limit (787456 > 751616), being killed",
+     "no row exceeded memory limit (of 10 tries)"),
+    ("job-memory", "slurmstepd: error: Detected 2 oom-kill event(s) in step 3.0 cgroup.",
+     "the oom-kill score of this step is 500"),
+    ("job-memory", "slurmstepd: error: Exceeded job memory limit at some point.",
      "memory limit of the job: 64 GB"),
+    ("job-memory", "srun: error: nid001204: tasks 0-3: Out Of Memory",
+     "srun: error: nid001204: tasks 0-3: Exited with exit code 1"),
+    ("job-memory", "=>> PBS: job killed: mem 5120000kb exceeded limit 4194304kb",
+     "PBS: job killed: walltime 70 exceeded limit 60"),
+    ("job-memory", "[99.2] Memory cgroup out of memory: Killed process 91 (python3) total-vm:1432kB",
+     "memory cgroup: 64 GB, out of 512"),
     ("disk-full", "OSError: [Errno 28] No space left on device: '/scratch/x/model.safetensors'",
      "free space on device: 12 GB"),
     ("disk-full-torch", "RuntimeError: basic_ios::clear: iostream error", "iostream ready"),
@@ -121,7 +133,7 @@ def test_a_signal_is_known_by_its_number_where_the_log_tells_nothing(
 
 def test_a_guess_is_not_shown_beside_a_reason(run: RunDirectory) -> None:
     killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.\nKilled\n"
-    assert names(run, killed, 137) == ["host-memory"]
+    assert names(run, killed, 137) == ["job-memory"]
     assert names(run, "sh: 1: trian: not found\n", 127) == ["command-missing"]
 
 

@@ -288,3 +288,25 @@ def test_a_field_that_nobody_fills_in_is_refused(tmp_path: Path) -> None:
     (problem,) = caught.value.problems
     assert "{acount} is none of {user}, {account}" in problem.message
     assert "{account}" in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("path", "said", "hint"),
+    [
+        ("/scratch/<project>/runs", "<project> is yours to fill in", ""),
+        ("/scratch/<your group>/runs", "<your group> is yours to fill in", ""),
+        ("$HOME/runs", "a variable is written ${HOME}", 'path = "${HOME}/runs"'),
+        ("/p/$A_1/$b", "a variable is written ${A_1}", 'path = "/p/${A_1}/${b}"'),
+        ("/scratch/a:b/runs", "cut at a colon", ""),
+    ],
+)
+def test_a_root_that_no_shell_will_read(tmp_path: Path, path: str, said: str, hint: str) -> None:
+    source = Path(__file__).parents[2] / "hpc_olivia/hpc_olivia/cluster.toml"
+    text = source.read_text().replace("/cluster/home/{user}/.local/state/hpctrain", path, 1)
+    assert path in text
+    (tmp_path / "cluster.toml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_facts(tmp_path)
+    (problem,) = caught.value.problems
+    assert said in problem.message
+    assert hint in problem.hint

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hpctrain.model.run import Package, RunSpec
-from hpctrain.runfile.judging.rules import RUN_CHECKS
+from hpctrain.runfile.judging.rules import RUN_CHECKS, check_env
 from hpctrain.runfile.judging.strict import Strict
 
 
@@ -152,3 +152,19 @@ def test_a_requirement_that_pip_reads(package: str) -> None:
 )
 def test_other_tables(tables: dict[str, Any], message: str) -> None:
     assert messages(**tables) == [message]
+
+
+@pytest.mark.parametrize(
+    "value", ["$HOME/cache", "${HOME}", "~/cache", "/a:$PATH", "$A:/b", "<your key>", "<my-key>"]
+)
+def test_a_value_that_only_a_shell_would_replace(value: str) -> None:
+    (fault,) = check_env({"CACHE": value})
+    assert (fault.code, fault.fatal) == ("env-literal", False)
+    assert value in fault.message
+
+
+@pytest.mark.parametrize(
+    "value", ["/a/b:c", "a$b", "cost: $5", "<s>", "<|eod|>", "{x}", "a~/b", "$", "${A:-b}"]
+)
+def test_values_that_programs_read_themselves(value: str) -> None:
+    assert list(check_env({"PROMPT": value})) == []

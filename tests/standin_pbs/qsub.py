@@ -25,6 +25,7 @@ KNOWN = {
     "select",
     "place",
     "filesystems",
+    "system",
 }
 
 

@@ -53,7 +53,7 @@ FAULTS = {
         'Join("--name=hpc-", Var("HPC_TAG"))',
         '"--name=hpc"',
         "a_job_is_found_by_its_tag_and_waits_for_others",
-        "no word of `submit` has Var('HPC_TAG')",
+        'JobFiles.submit has no Var("HPC_TAG")',
     ),
     "a rank does not know its node": Fault(
         " HPC_NODE_RANK=$OAK_NODE", "", "jobs_and_ranks_know_who_they_are", "HPC_NODE_RANK"

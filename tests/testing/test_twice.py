@@ -22,7 +22,7 @@ def kit(folder: Path, like: str, changed: Callable[[str], str]) -> subprocess.Co
     info.mkdir()
     (info / "METADATA").write_text("Name: hpctrain-birch\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[hpctrain.clusters]\nbirch = hpc_birch\n")
-    for path, text in scaffold.plugin("birch", like).items():
+    for path, text in scaffold.plugin("birch", scaffold.facts_like("birch", like)).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(changed(text))
     return subprocess.run(

@@ -7,20 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.thirdparty import scratch
+from tests.thirdparty.polaris import on_polaris
 from tests.thirdparty.scratch import HERE, Scratch
 
-collect_ignore = [
-    "hpctrain-lumi",
-    "hpctrain-perlmutter",
-    "hpctrain-podman-hpc",
-]  # their tests run where they are installed
+__all__ = ["on_polaris"]
+PLUGINS = ("hpctrain-lumi", "hpctrain-perlmutter", "hpctrain-podman-hpc", "hpctrain-polaris")
+collect_ignore = list(PLUGINS)  # their tests run where they are installed
 
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
-    """The product, two clusters and an environment of others, all from wheels."""
+    """The product, three clusters and an environment of others, all from wheels."""
     made = scratch.create(tmp_path_factory.mktemp("scratch") / "env")
-    for plugin in ("hpctrain-lumi", "hpctrain-perlmutter", "hpctrain-podman-hpc"):
+    for plugin in PLUGINS:
         made.install(scratch.wheel(HERE / plugin, made.folder / "wheels"))
     return made
 

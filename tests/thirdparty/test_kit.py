@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.thirdparty.conftest import PLUGINS
 from tests.thirdparty.scratch import HERE, Scratch
 
 
@@ -20,7 +21,7 @@ def kit(installed: Scratch, *only: str, plugin: str = "hpctrain-lumi") -> tuple[
     return set(re.findall(r"^FAILED \S+::test_(\w+)", done.stdout, re.MULTILINE)), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("plugin", ["hpctrain-lumi", "hpctrain-perlmutter", "hpctrain-podman-hpc"])
+@pytest.mark.parametrize("plugin", PLUGINS)
 def test_it_passes_from_its_wheel(installed: Scratch, plugin: str) -> None:
     failed, said = kit(installed, plugin=plugin)
     assert not failed, said

@@ -10,7 +10,7 @@ from hpctrain.model.run import Asset
 from hpctrain.model.step import Ranks
 from hpctrain.model.words import Cmd, Join, Loc, Var
 from hpctrain.render import shell
-from hpctrain_plugins.trainers import command
+from hpctrain_plugins.trainers import caches, command
 from hpctrain_plugins.trainers.command import Options
 from tests.trainers import plans
 
@@ -55,7 +55,7 @@ def test_a_program_that_starts_its_own_ranks() -> None:
     assert train.ranks is Ranks.PER_NODE
     text = shell.words(train.argv, plans.BINDING)
     assert text == 'torchrun --nnodes="${HPC_NODES}" --nproc-per-node=4 --master-addr="${HPC_HEAD}" x.py'
-    assert [var.name for var in train.layer.env] == ["OMP_NUM_THREADS"]
+    assert {var.name for var in train.layer.env} == {"OMP_NUM_THREADS", *(var.name for var in caches.ENV)}
 
 
 def test_ranks_and_own_code() -> None:

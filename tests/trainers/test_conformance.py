@@ -8,7 +8,7 @@ from typing import ClassVar
 from hpctrain.testing import TrainerConformance
 
 DATA = Path(__file__).parent
-LOGS = {path.stem: path.read_text(encoding="utf-8") for path in DATA.glob("data/logs/*.log")}
+LOGS = {path.stem: path.read_text(encoding="utf-8") for path in DATA.glob("data/metric_logs/*.log")}
 PROGRAM = """
 import sys, time
 from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpctrain.model.cluster import Queue
-from tests.twin.overlay import USERS, Site
+from tests.twin.site_file import USERS, Site
 from tests.twin.slurmconf import LOGIN_ADDRESS, Row, rows
 
 CONF = """\

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.twin import overlay
+from tests.twin import site_file
 
-EVERYWHERE = overlay.Honest(
+EVERYWHERE = site_file.Honest(
     real=(
         "Slurm 24.11 with munge, and where a test wants it slurmdbd: accounts, QoS and their limits",
         "jobs of ordinary users on two nodes",
@@ -31,7 +31,7 @@ EVERYWHERE = overlay.Honest(
 
 def table() -> str:
     """One row for all, one for each twin."""
-    rows = [("all", EVERYWHERE), *((name, overlay.load(name).overlay.honest) for name in overlay.names())]
+    rows = [("all", EVERYWHERE), *((name, site_file.load(name).overlay.honest) for name in site_file.names())]
     lines = ["| twin | real | stand-in | absent |", "|---|---|---|---|"]
     for name, said in rows:
         cells = ("; ".join(part) for part in (said.real, said.stand_in, said.absent))

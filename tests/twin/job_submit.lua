@@ -60,7 +60,7 @@ function slurm_job_submit(job, partitions, uid)
   if uid == 0 then return slurm.SUCCESS end  -- the site itself
   local asked = given(job.account)
   if account_required and not asked then return refuse("Invalid account: none was given") end
-  if asked and not accounting and string.lower(asked) ~= string.lower(account) then
+  if asked and not accounting and not accounts[string.lower(asked)] then
     return refuse(wrong_account)
   end
   if gpus_required and gpus_of(job, 1) == 0 then return refuse("a request for GPUs is mandatory here") end

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from tests.patience import PATIENCE, wait_for
-from tests.twin import parts, rootfs, tree
-from tests.twin.overlay import PROJECT_GID, ROOT, USERS, Site, load
+from tests.twin import job_memory, rootfs, tree
+from tests.twin.site_file import PROJECT_GID, ROOT, USERS, Site, load
 
 RUNS = rootfs.CACHE / "run"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -64,7 +64,7 @@ class Twin:
     def up(self, *, tied: bool = False, powered_down: int = 0, accounting: bool = False) -> Twin:
         """Boot; `tied`: it dies with this process. Cleans what dead twins left."""
         root = rootfs.ensure()
-        step_mb = parts.step_mb(torch_python())
+        step_mb = job_memory.step_mb(torch_python())
         with self._claimed() as lock:
             (self.dir / "cluster").write_text(self.cluster)
             files = self.dir / "site"

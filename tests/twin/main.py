@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from tests.twin import overlay, parts, rootfs
+from tests.twin import job_memory, rootfs, site_file
 from tests.twin.faults import fault
 from tests.twin.life import NoTwin, Twin, torch_python, twins
 
@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
     options.argv = argv[end + 1 :]
     try:
         return int(options.run(options) or 0)
-    except (NoTwin, rootfs.NoRoot, parts.Unmeasured, AssertionError) as error:
+    except (NoTwin, rootfs.NoRoot, job_memory.Unmeasured, AssertionError) as error:
         print(f"twin: {error}", file=sys.stderr)
         return 1
 
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--accounting", action="store_true", help="with Slurm's database, which takes seconds")
     command("down", _down, "end a twin", "name")
     sh = command("sh", _sh, "a shell on the login node, or `-- COMMAND`", "name")
-    sh.add_argument("-u", "--user", default="alice", choices=("root", *overlay.USERS))
+    sh.add_argument("-u", "--user", default="alice", choices=("root", *site_file.USERS))
     sh.add_argument("-n", "--node", default="", help="on a compute node instead")
     lever = command("fault", _fault, "let something go wrong", "name", "fault")
     lever.add_argument("words", nargs="*")
@@ -54,8 +54,8 @@ def _parser() -> argparse.ArgumentParser:
 def _up(options: argparse.Namespace) -> None:
     if reason := rootfs.missing():
         raise NoTwin(reason)
-    if options.name not in overlay.names():
-        raise NoTwin(f"no such site: {options.name} (there are {' '.join(overlay.names())})")
+    if options.name not in site_file.names():
+        raise NoTwin(f"no such site: {options.name} (there are {' '.join(site_file.names())})")
     if not rootfs.path().exists():
         _root(options)
     began = time.monotonic()
@@ -85,7 +85,7 @@ def _fault(options: argparse.Namespace) -> None:
 
 def _list(options: argparse.Namespace) -> None:
     up = {twin.name for twin in twins()}
-    for name in sorted({*overlay.names(), *up}):
+    for name in sorted({*site_file.names(), *up}):
         print(f"{name:<24} {'up' if name in up else '-'}")
 
 
@@ -94,7 +94,7 @@ def _root(options: argparse.Namespace) -> None:
     root = rootfs.ensure()
     print(f"{root}, {time.monotonic() - began:.0f} s; apptainer {rootfs.apptainer(root)}")
     if python := torch_python():
-        print(f"a training step takes {parts.step_mb(python)} MB here")
+        print(f"a training step takes {job_memory.step_mb(python)} MB here")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.twin.overlay import Module, Site
+from tests.twin.site_file import Module, Site
 
 
 def files(site: Site) -> dict[str, str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hpctrain.model.cluster import Queue
-from tests.twin.overlay import Host, Site
-from tests.twin.parts import memory_per_core
+from tests.twin.job_memory import memory_per_core
+from tests.twin.site_file import Host, Site
 
 LOGIN_ADDRESS = "10.77.0.1"
 HERE = Path(__file__).parent
@@ -61,8 +61,11 @@ class Row:
 
 
 def rows(site: Site) -> tuple[Row, ...]:
-    """The facts' queues by partition and QoS; one that names no partition is the default one."""
-    return tuple(Row(_word(q, "--partition=") or q.name, _word(q, "--qos="), q) for q in site.cluster.queue)
+    """The facts' queues by partition and QoS; one that names no partition is in the default one."""
+    default = site.overlay.default_partition
+    return tuple(
+        Row(_word(q, "--partition=") or default or q.name, _word(q, "--qos="), q) for q in site.cluster.queue
+    )
 
 
 def _word(queue: Queue, option: str) -> str:
@@ -150,11 +153,17 @@ def _gres(site: Site) -> Iterable[str]:
             yield f"NodeName={host.name} Name=gpu File=/dev/nvidia[0-{count - 1}]"
 
 
+def _accounts(site: Site) -> list[str]:
+    """The project's account, and those that jobs of some places are charged to in its stead."""
+    account = site.overlay.account
+    return sorted({account, *(site.cluster.account_at(p.name, account) for p in site.cluster.place)})
+
+
 def _lua_table(site: Site, accounting: bool) -> str:
     policy = site.cluster.policy
     lines = [
         f"accounting = {_lua(accounting)}",
-        f"account = {_lua(site.overlay.account)}",
+        f"accounts = {{{', '.join(f'[{_lua(name.lower())}] = true' for name in _accounts(site))}}}",
         f"account_required = {_lua(policy.account == 'required' and not site.overlay.default_account)}",
         f"wrong_account = {_lua(site.overlay.wrong_account)}",
         f"gpus_required = {_lua(site.overlay.gpus_required)}",

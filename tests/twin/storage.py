@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import attrs
 
 from hpctrain.model.cluster import Storage
-from tests.twin.overlay import PROJECT_GID, USERS, Site
+from tests.twin.site_file import PROJECT_GID, USERS, Site
 
 OURS = "hpctrain"
 SIZE = 2 * 1024**3

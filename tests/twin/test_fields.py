@@ -8,8 +8,8 @@ import re
 import pytest
 
 from tests.twin.fixtures import Start
-from tests.twin.overlay import ROOT
 from tests.twin.services.inside import ready
+from tests.twin.site_file import ROOT
 from tests.twin.test_overlay import POOL, prepared
 from tests.twin.user import User
 

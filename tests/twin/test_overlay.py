@@ -126,7 +126,7 @@ def first(olivia: Twin) -> tuple[Trainee, dict[str, Any]]:
 
 def test_from_nothing_to_a_run_in_the_overlay(first: tuple[Trainee, dict[str, Any]]) -> None:
     alice, found = first
-    assert [row["step"] for row in found["steps"]] == ["inspect", "env", "train"]
+    assert [row["step"] for row in found["steps"]] == ["inspect", "env", "verify", "train"]
     prefix, executable, version, _ = alice.said(found)
     assert (prefix, executable, version) == ("/user-software", "/user-software/bin/python", "1.0")
     (name,) = overlays(alice.twin)
@@ -156,12 +156,27 @@ def test_every_variable_reaches_the_task_byte_for_byte(first: tuple[Trainee, dic
 def test_a_second_member_finds_it_and_builds_nothing(first: tuple[Trainee, dict[str, Any]]) -> None:
     alice, _ = first
     bob = Trainee(alice.twin, "bob", folder="overlay")
-    assert bob.made() == {"inspect": "exists", "env": "exists"}
+    assert bob.made() == {"inspect": "exists", "env": "exists", "verify": "exists"}
     found = bob.trained()
     assert {row["step"]: row.get("job") for row in found["steps"]}["env"] is None
     line = f"sha256sum < {OVERLAYS}/{overlays(alice.twin)[0]}"
     assert alice.twin.sh(line, user="bob") == alice.twin.sh(line)
     assert bob.said(found)[0] == "/user-software"
+
+
+def test_a_list_that_the_run_file_names_is_locked_and_built(first: tuple[Trainee, dict[str, Any]]) -> None:
+    alice, _ = first
+    folder = "/cluster/projects/nn9999k/hpctrain/containers"
+    listed = alice.twin.sh(f"cd {folder} && ls -d packages-*.txt").split()[0]
+    # An overlay of its own name: no other test's is found, or finds it.
+    changed = Trainee(
+        alice.twin, folder="listed", find_links=f'name = "listed"\nhas = "{listed}"\nfind_links'
+    )
+    changed.put(listed, alice.twin.sh(f"cat {folder}/{listed}"))
+    found = changed.trained()
+    assert [row["step"] for row in found["steps"]] == ["env", "verify", "train"]
+    made = alice.twin.sh(f"cat {found['path']}/steps/env/packages.txt")
+    assert "alpha==1.0 --hash=sha256:" in made
 
 
 @pytest.fixture(scope="module")

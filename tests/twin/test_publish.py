@@ -10,7 +10,7 @@ import pytest
 
 from tests.patience import wait_for
 from tests.twin.fixtures import Start
-from tests.twin.overlay import ROOT
+from tests.twin.site_file import ROOT
 from tests.twin.user import User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

@@ -16,8 +16,8 @@ from tests.twin import rootfs
 from tests.twin.alps import BASE
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin
-from tests.twin.overlay import ROOT
 from tests.twin.services.inside import python_image, ready, repository, shadow
+from tests.twin.site_file import ROOT
 from tests.twin.user import EXAMPLE
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.twin import overlay
+from tests.twin import site_file, slurmconf
 from tests.twin.fixtures import Start
 from tests.twin.user import User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
 
 
-WHO = [*((name, "alice") for name in overlay.names()), ("isambard", "bob")]
+WHO = [*((name, "alice") for name in site_file.names()), ("isambard", "bob")]
 """The second user of a project finds what the first one left: folders, an asset, checkpoints."""
 
 
@@ -26,10 +26,10 @@ def test_the_example_trains(name: str, who: str, twin: Start, torch: None) -> No
     assert found["metrics"]["step"] == 6
     assert "2 ranks; rank 0 on cpu" in user.log()
     job = user.twin.sh(f"scontrol show job {user.step(found)['job']}")
-    compute = {host.name for host in user.twin.site.hosts if host.place.name == "compute"}
+    compute = {host.name for host in user.twin.site.hosts if slurmconf.gpus(user.twin.site, host)}
     nodes = next(word for word in job.split() if word.startswith("NodeList=")).partition("=")[2]
     assert set(user.twin.sh(f"scontrol show hostnames {nodes}").split()) == compute
-    assert f"UserId={who}({overlay.USERS[who]})" in job
+    assert f"UserId={who}({site_file.USERS[who]})" in job
 
 
 def _accept(user: User, owner: str) -> None:

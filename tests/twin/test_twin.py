@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.patience import wait_for
-from tests.twin import overlay
+from tests.twin import site_file
 from tests.twin.fixtures import Start
 from tests.twin.life import RUNS, NoTwin, Twin, clean, kept
-from tests.twin.overlay import PROJECT_GID, ROOT, USERS
+from tests.twin.site_file import PROJECT_GID, ROOT, USERS
 from tests.twin.storage import folders
 
 pytestmark = pytest.mark.twin
@@ -155,7 +155,7 @@ def test_a_twin_that_cannot_boot_says_why(
     assert not (RUNS / f"broken-{os.getpid()}").exists()
 
 
-@pytest.mark.parametrize("name", overlay.names())
+@pytest.mark.parametrize("name", site_file.names())
 def test_the_internet_is_where_the_facts_say(name: str, twin: Start) -> None:
     one = twin(name)
     assert "default via" in one.run("ip", "route").stdout
@@ -186,7 +186,7 @@ def connect(host: str, port: int) -> tuple[str, ...]:
     return ("python3", "-c", code)
 
 
-@pytest.mark.parametrize("name", overlay.names())
+@pytest.mark.parametrize("name", site_file.names())
 def test_the_modules_of_the_facts_load(name: str, twin: Start) -> None:
     one = twin(name)
     facts = one.site.cluster
@@ -203,7 +203,7 @@ def test_the_modules_of_the_facts_load(name: str, twin: Start) -> None:
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("name", overlay.names())
+@pytest.mark.parametrize("name", site_file.names())
 def test_users_have_their_folders(name: str, twin: Start) -> None:
     one = twin(name)
     for folder in folders(one.site, local=False):

@@ -9,8 +9,8 @@ import pytest
 
 from tests.twin.alps import prepared
 from tests.twin.fixtures import Start
-from tests.twin.overlay import ROOT
 from tests.twin.services.inside import repository
+from tests.twin.site_file import ROOT
 from tests.twin.user import User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

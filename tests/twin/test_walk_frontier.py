@@ -11,9 +11,9 @@ import pytest
 
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin
-from tests.twin.overlay import ROOT
 from tests.twin.services import packages
 from tests.twin.services.inside import ready, shadow
+from tests.twin.site_file import ROOT
 from tests.twin.user import EXAMPLE, User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]

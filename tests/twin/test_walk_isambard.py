@@ -14,8 +14,9 @@ from tests.checkpoints.models import GPT_NEOX, make
 from tests.e2e.test_tunnel import STAND_IN, archive
 from tests.twin.fixtures import Start
 from tests.twin.life import TORCH
-from tests.twin.overlay import ROOT
 from tests.twin.services.inside import ready, repository, shadow
+from tests.twin.services.packages import STARTS_WITH
+from tests.twin.site_file import ROOT
 from tests.twin.user import User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
@@ -58,7 +59,8 @@ def user(twin: Start, tmp_path_factory: pytest.TempPathFactory) -> User:
     isambard = ready(twin("isambard"))
     shadow(isambard)
     stand_in = WALKS / "neox"
-    files = {str(p.relative_to(stand_in)): p.read_text() for p in stand_in.rglob("*.py")}
+    sources = (p for p in stand_in.rglob("*") if p.is_file() and p.parent.name != "__pycache__")
+    files = {str(p.relative_to(stand_in)): p.read_text() for p in sources}
     repository(isambard, "GeodesicResearch/geodesic-gpt-neox", files)
     found = User(isambard, folder="walk")
     isambard.sh(f"mkdir -p {found.folder}/model {found.folder}/tokenizer", user="alice")
@@ -88,9 +90,9 @@ def copied(user: User, content: bytes, name: str) -> None:
 def here(text: str, user: User) -> str:
     """Two nodes, the twin's one Python, and of the packages those that its index has."""
     text = text.replace("nodes = 8 ", "nodes = 2 ").replace('time = "24h"', 'time = "10m"')
-    text = re.sub(
-        r"^packages = \[.*?^\]", 'packages = ["twin-pure"]\npython = "3.13"', text, flags=re.M | re.S
-    )
+    listed = ", ".join(f'"{name}"' for name in ("twin-pure", *STARTS_WITH))
+    packages = f'packages = [{listed}]\npython = "3.13"'
+    text = re.sub(r"^stack = .*?^packages = \[.*?^\]", packages, text, flags=re.M | re.S)
     text = re.sub(r"^compile = .*", 'compile = ["flash-attn==2.6.3"]', text, flags=re.M)
     build = '\n[environment.uv.builds.flash-attn]\nbuild = ["ninja", "packaging"]\n'
     assets = "".join(f'{name} = {{ path = "{user.folder}/{name}" }}\n' for name in ("tokenizer", "tokens"))
@@ -128,6 +130,8 @@ def test_the_document_s_steps_end_with_its_artefacts(user: User, torch: None) ->
     assert re.search(said, done.stdout), done.stdout
     (loaded,) = re.findall(r"nccl in memory: (.*)", done.stdout)
     assert re.fullmatch(r"/projects/\S*uv-\S*/nvidia/nccl/lib/libnccl\.so\.2", loaded), loaded
+    helpers = r"^helpers /projects/\S+/neox-[0-9a-f]{12}/megatron/data/helpers\.\S+"
+    assert re.search(helpers, done.stdout, re.M), done.stdout
     assert "torch 2.10.0 was built with NCCL 2.27.5" in done.stdout
     assert "CUDA: True, 1 GPU" in done.stdout
     assert "link   https://vscode.dev/tunnel/" in done.stdout

@@ -8,9 +8,9 @@ import pytest
 
 from tests.twin import rootfs
 from tests.twin.fixtures import Start
-from tests.twin.overlay import ROOT
 from tests.twin.services.githost import TOKEN
 from tests.twin.services.inside import python_image, ready, repository
+from tests.twin.site_file import ROOT
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
 

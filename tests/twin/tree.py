@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hpctrain.runfile.reading.toml import loads
 from tests.twin import accounts, modules, opened, slurmconf
-from tests.twin.overlay import PROJECT_GID, ROOT, USERS, Site
 from tests.twin.rootfs import CACHE
 from tests.twin.services import conda_build, names
+from tests.twin.site_file import PROJECT_GID, ROOT, USERS, Site
 from tests.twin.slurmconf import LOGIN_ADDRESS
 from tests.twin.storage import folders
 

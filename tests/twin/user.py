@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.patience import PATIENCE
 from tests.twin.life import Twin
-from tests.twin.overlay import ROOT
+from tests.twin.site_file import ROOT
 
 EXAMPLE = Path(__file__).parent / "example"
 MAKER = ROOT / "plugins/hpctrain_plugins/local/demo/make_data.py"

@@ -58,6 +58,12 @@ def run(argv: list[str]) -> int:
     except ConfigError as error:
         return Out.of(common.Flags(), os.environ).problems(error)
     out = Out.of(flags, os.environ)
+    if flags.isolated or os.environ.get("HPCTRAIN_ISOLATED"):
+        from hpctrain.cli import isolated
+
+        if fault := isolated.fault():
+            return out.problems(fault)
+        isolated.start_again()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)  # steps that run here must end with us
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpctrain.errors import ConfigError
 
-SWITCHES = ("json", "quiet", "verbose", "debug", "ascii", "plain", "yes", "no_input")
+SWITCHES = ("json", "quiet", "verbose", "debug", "ascii", "plain", "yes", "no_input", "isolated")
 SHORT = {"-q": "quiet", "-v": "verbose", "-y": "yes"}
 
 
@@ -19,6 +19,7 @@ class Flags:
     plain: bool = False
     yes: bool = False
     no_input: bool = False
+    isolated: bool = False
     color: bool | None = None
 
     def __init__(self, **values: bool | None) -> None:

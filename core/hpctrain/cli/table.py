@@ -47,7 +47,9 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 
-EVERYWHERE = "Everywhere: --json --quiet -v --debug --color --ascii --plain --yes --no-input"
+EVERYWHERE = (
+    "Everywhere: --json --quiet -v --debug --color --ascii --plain --yes --no-input\n            --isolated"
+)
 """The options of every command, as its help lists them."""
 SYNONYMS = {
     "resume": "continue", "restart": "continue", "requeue": "continue",

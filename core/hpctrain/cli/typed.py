@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 import attrs
 from attrs import frozen
 
 from hpctrain.errors import Problem
+from hpctrain.render.shell import quoted
 
 COMMANDS = (
     "build", "check", "diff", "eject", "exec", "lock", "plan", "run", "shell", "stage", "submit", "tunnel",
@@ -46,7 +46,7 @@ class Typed:
         verb, file, tail = match["verb"], match["file"] or "", match["tail"]
         if "--trainer" in tail:  # the trainer's files, without a run
             return match.group()
-        file = shlex.quote(self.file) if self.file else file.replace("RUN_FILE", "")
+        file = quoted(self.file) if self.file else file.replace("RUN_FILE", "")
         words = ["hpctrain", verb, *([file] if file else []), *self._options(verb, tail)]
         return " ".join(words) + tail
 
@@ -57,4 +57,4 @@ class Typed:
             pairs = [("--on", name) for name in self.on] + pairs
         if self.account and "--account " not in tail:
             pairs.append(("--account", self.account))
-        return [word for option, value in pairs for word in (option, shlex.quote(value))]
+        return [word for option, value in pairs for word in (option, quoted(value))]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
 from hpctrain.errors import ConfigError, HpctrainError, PluginError, Problem
+from hpctrain.hooks.importing import quoting_prints, within
 from hpctrain.hooks.scan import Entry, duplicates, installed, names, published_clusters
 from hpctrain.versions import HOOK_API, OLDEST_HOOK_API
+
+IMPORT_SECONDS = 60.0
+"""For one plugin; cold network disks take ten for a large package."""
 
 SINGULAR = {
     "clusters": "cluster",
@@ -25,6 +28,8 @@ SINGULAR = {
     "hooks": "site hooks",
     "commands": "command",
 }
+SLOW_SECONDS = 5
+"""An import that takes longer is named: its plugin's author can mend it, and nobody else would know."""
 
 
 def find(kind: str, name: str, entries: Mapping[str, tuple[Entry, ...]] | None = None) -> Entry:
@@ -75,21 +80,29 @@ def load_file(path: Path, run_file: Path) -> tuple[Entry, ModuleType]:
 
 
 def _imported(entry: Entry, importing: Callable[[], ModuleType]) -> ModuleType:
-    """A plugin that ends the program has failed; what it prints is no answer of a command: it is quoted."""
-    with redirect_stdout(StringIO()) as printed:
-        try:
+    """A plugin that ends the program, or does not come to an end itself, has failed."""
+    began = time.monotonic()
+    try:
+        with quoting_prints(entry.label), within(IMPORT_SECONDS):
             module = importing()
-        except (Exception, SystemExit) as error:
-            raise _unimportable(entry, error) from error
-    for line in printed.getvalue().splitlines():
-        print(f"hpctrain: {entry.label} printed {line!r} when it was imported", file=sys.stderr)
+    except KeyboardInterrupt:
+        _tell(entry, "was interrupted while it was imported")
+        raise
+    except BaseException as error:
+        raise _unimportable(entry, error) from error
+    if (seconds := time.monotonic() - began) > SLOW_SECONDS:
+        _tell(entry, f"took {seconds:.0f} s to be imported, and every command that uses it waits")
     return module
+
+
+def _tell(entry: Entry, message: str) -> None:
+    print(f"hpctrain: {entry.label} {message}", file=sys.stderr)
 
 
 def checked(entry: Entry, module: ModuleType) -> ModuleType:
     """The module, if its `HPCTRAIN_API` is one that we support."""
     speaks = getattr(module, "HPCTRAIN_API", None)
-    if not isinstance(speaks, int) or not OLDEST_HOOK_API <= speaks <= HOOK_API:
+    if type(speaks) is not int or not OLDEST_HOOK_API <= speaks <= HOOK_API:
         message = "does not define HPCTRAIN_API" if speaks is None else f"speaks hook API {speaks!r}"
         upgrade = f"pip install --upgrade {entry.distribution} hpctrain"
         ours = f"HPCTRAIN_API = {HOOK_API}      (at the top of {module.__file__})"

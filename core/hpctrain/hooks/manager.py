@@ -20,6 +20,8 @@ from hpctrain.hooks.values import WrongValue
 
 NO_WRAPPERS = ("configure_network", "surround")
 """Hooks whose every value is attributed to who set it, which a wrapper would blur."""
+OURS = (KeyboardInterrupt, GeneratorExit)
+"""What ends a hook, and is not its fault."""
 
 
 class Guarded(SimpleNamespace):
@@ -43,6 +45,8 @@ class Hooks:
         self._trace = trace
         self._disabled = frozenset(disabled)
         self.plugins: list[str] = []
+        self.files: dict[str, str] = {}
+        """Plugin -> the file that it was loaded from."""
         self.warnings: list[Problem] = []
 
     def add(self, entry: Entry, plugin: object) -> None:
@@ -61,6 +65,7 @@ class Hooks:
         except ValueError as error:
             raise PluginError.of("plugin-duplicate", f"{entry.label} is registered twice") from error
         self.plugins.append(f"{entry.id} ({entry.distribution} {entry.version})")
+        self.files[entry.id] = str(getattr(plugin, "__file__", ""))
 
     def call(self, hook: str, **arguments: Any) -> Any:
         """The answer of a first-answer hook (or None), or every answer, lowest priority first."""
@@ -78,8 +83,8 @@ class Hooks:
         """Like `call`, but somebody must answer."""
         answer = self.call(hook, **arguments)
         if answer is None:
-            plugin_ids = ", ".join(p.split(" ", 1)[0] for p in self.plugins)
-            raise PluginError.of("no-answer", f"no plugin of this run answers {hook}; asked: {plugin_ids}")
+            plugins = ", ".join(p for p in self.plugins if not p.startswith("core:"))
+            raise PluginError.of("no-answer", f"no plugin of this run answers {hook}; asked: {plugins}")
         return answer
 
     def tell(self, **arguments: Any) -> None:
@@ -134,9 +139,9 @@ def watched(entry: Entry, hook: str, function: Callable[..., Any], first: bool, 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             answer = stamped(checked(hook, function(*args, **kwargs)), source, first=first)
-        except HpctrainError:
+        except (HpctrainError, *OURS):
             raise
-        except (Exception, SystemExit) as error:  # a hook that ends the program has failed
+        except BaseException as error:  # a hook that ends the program has failed
             raise blamed(entry, hook, function, error) from error
         if trace:
             print(f"hpctrain: {source} {hook} -> {answer!r}", file=sys.stderr)
@@ -162,9 +167,9 @@ def watched_wrapper(entry: Entry, hook: str, function: Callable[..., Any], first
             else:
                 answer = _finish(wrapper.send, inner)
             answer = stamped(checked(hook, answer), source, first=first)
-        except HpctrainError:
+        except (HpctrainError, *OURS):
             raise
-        except (Exception, SystemExit) as error:  # a hook that ends the program has failed
+        except BaseException as error:  # a hook that ends the program has failed
             raise blamed(entry, hook, function, error) from error
         changed = answer != inner and getattr(answer, "source", "")
         if trace:

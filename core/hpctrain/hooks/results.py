@@ -22,6 +22,7 @@ MANY: dict[str, type] = {
     "convert_checkpoint": Step,
     "check_run": Problem,
     "check_config": Problem,
+    "check_files": Problem,
     "check_submit": Problem,
     "query_jobs": JobState,
     "diagnose_rules": Rule,
@@ -65,6 +66,8 @@ def checked(hook: str, value: Any) -> Any:
         return items
     if not isinstance(value, SINGLE[hook]):
         raise WrongResult(f"returned {type(value).__name__}, not {SINGLE[hook].__name__}")
+    if isinstance(value, str) and len(value.split()) > 1:  # what the program printed
+        raise WrongResult(f"returned {value!r}, not the job's id alone")
     values.check(value)
     return value
 

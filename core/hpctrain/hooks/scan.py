@@ -17,6 +17,8 @@ KINDS = (
     *("checkpoints", "converters", "data", "hooks", "commands"),
 )
 PREFIX = "hpctrain."
+ISOLATED = "HPCTRAIN_ISOLATED"
+"""The variable that `--isolated` sets."""
 
 
 class Entry:
@@ -64,6 +66,12 @@ def names(kind: str, entries: Mapping[str, tuple[Entry, ...]] | None = None) -> 
     """The installed names of one kind, sorted."""
     source = installed() if entries is None else entries
     return sorted(group[0].name for group in source.values() if group[0].kind == kind)
+
+
+def switched_off(environ: Mapping[str, str]) -> list[str]:
+    """The site hooks that the user leaves out: those named, and all of them in an isolated program."""
+    named = environ.get("HPCTRAIN_DISABLE_HOOKS", "").replace(",", " ").split()
+    return [*named, *names("hooks")] if environ.get(ISOLATED) else named
 
 
 @cache

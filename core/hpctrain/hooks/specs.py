@@ -1,8 +1,7 @@
 """The hooks. Their names and arguments are the API that plugins stand on; nothing else lives here.
 
-PURE hooks return data and touch nothing: no file, clock, environment, network or subprocess. They
-may take any earlier value and fewer arguments than are offered. ACTING hooks get `tools`, core's
-only way to start a process, and never import subprocess.
+PURE hooks return data and touch nothing: no file, clock, environment, network or subprocess. They may take
+fewer arguments than are offered. ACTING hooks get `tools`, core's only way to start a process.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hpctrain.errors import Problem
     from hpctrain.model.cluster import Cluster
     from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
     from hpctrain.model.run import Asset, Code, RunSpec
     from hpctrain.model.step import Launch, Pin, Step
-    from hpctrain.model.tools import ProgramRunner
+    from hpctrain.model.tools import ProgramRunner, Tell
     from hpctrain.model.train import Layout, Train
     from hpctrain.model.words import Word
 
@@ -29,10 +30,13 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 
 
 @hookspec
-def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> Iterable[Pin]:
+def pin(
+    run: RunSpec, cluster: Cluster, binding: Binding, pins: tuple[Pin, ...], tools: ProgramRunner
+) -> Iterable[Pin]:
     """Make moving names fixed: versions, revisions, digests.
 
     Called by `hpctrain lock`, the only phase with network. ACTS. Every plugin's answer counts.
+    `pins` are those of the earlier lock, stale or not; `binding` says where steps left what it reads.
     Answer: one Pin for each name this plugin understands; raise ConfigError when a name does not exist.
 
     Example::
@@ -40,7 +44,6 @@ def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> Iterable[Pin]:
         @hookimpl
         def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
             return [Pin("trl", "pypi", tools.run(("pip", "index", "versions", "trl")).out.split()[1])]
-
     Since: 0.1
     """
 
@@ -59,19 +62,13 @@ def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Iterable
             made = Artifact(name="venv", role="env", inputs={"python": "3.11"}, arch=cluster.arch, pins=pins)
             install = Cmd.of("python3.11", "-m", "venv", Var("WORK"))
             return [Step(name="env", commands=(install,), needs=frozenset({Need.TARGET}), makes=made)]
-
     Since: 0.1
     """
 
 
 @hookspec(firstresult=True)
 def prepare_data(
-    name: str,
-    asset: Asset,
-    run: RunSpec,
-    cluster: Cluster,
-    pins: tuple[Pin, ...],
-    assets: Mapping[str, Word],
+    name: str, asset: Asset, run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], assets: Mapping[str, Word]
 ) -> Iterable[Step] | None:
     """The steps that bring one asset to this cluster; the last one makes it.
 
@@ -88,7 +85,6 @@ def prepare_data(
             made = Artifact(name="file", role="assets", inputs={"url": asset.url}, arch="any")
             get = Cmd.of("curl", "--fail", "-o", Var("WORK"), asset.url)
             return [Step(name=name, commands=(get,), needs=frozenset({Need.NETWORK}), makes=made)]
-
     Since: 0.1
     """
 
@@ -100,8 +96,7 @@ def convert_checkpoint(
     """The steps from checkpoint format `source` to `target`, or None when you cannot.
 
     Called while planning `[checkpoint] export`. PURE. First answer wins.
-    `checkpoint` is a path; its last part may be `newest`, which the job resolves by `layout`, the
-    trainer's way to name its checkpoints.
+    `checkpoint` is a path; its last part may be `newest`, which the job resolves by `layout`.
 
     Example::
 
@@ -109,7 +104,6 @@ def convert_checkpoint(
         def convert_checkpoint(source: str, target: str, checkpoint: Word) -> list[Step] | None:
             step = Step(name="export", commands=(Cmd.of("neox2hf", checkpoint, Var("WORK")),))
             return [step] if (source, target) == ("neox", "hf") else None
-
     Since: 0.1
     """
 
@@ -125,16 +119,18 @@ def checkout(run: RunSpec, cluster: Cluster) -> Code | None:
         @hookimpl
         def checkout(run: RunSpec) -> Code:
             return Code(git="https://github.com/org/trainer", rev="0123456789" * 4)
-
     Since: 0.1
     """
 
 
 @hookspec(firstresult=True)
-def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train | None:
+def train_command(
+    run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pins: tuple[Pin, ...]
+) -> Train | None:
     """The command that every rank runs, with how to read its progress and its checkpoints.
 
-    Called while planning. PURE. `assets` maps each asset's name to the Loc where it lies.
+    Called while planning. PURE. `assets` maps each asset's name to the Loc where it lies; `code` is the run's
+    own copy of it, in which programs may write, and `.code` what all runs share.
     Options of the trainer are `run.train.options`, an instance of the module's `Options` class.
 
     Example::
@@ -142,7 +138,6 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         @hookimpl
         def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
             return Train(argv=("python", "train.py", Join("--data=", assets["dataset"])))
-
     Since: 0.1
     """
 
@@ -158,7 +153,6 @@ def launch(run: RunSpec, cluster: Cluster, train: Train) -> Launch | None:
         @hookimpl(wrapper=True)
         def launch(run: RunSpec, cluster: Cluster, train: Train) -> Generator[None, Launch, Launch]:
             return attrs.evolve((yield), rank_prefix=("numactl", "--localalloc"))
-
     Since: 0.1
     """
 
@@ -176,7 +170,6 @@ def configure_network(run: RunSpec, cluster: Cluster, launch: Launch) -> Layer |
         def configure_network(run: RunSpec, cluster: Cluster, launch: Launch) -> Layer | None:
             fabric = EnvVar(name="NCCL_NET", value="AWS Libfabric", why="else TCP")
             return Layer(env=(fabric,)) if launch.nodes > 1 else None
-
     Since: 0.1
     """
 
@@ -197,7 +190,6 @@ def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
             why = "MIOpen's database breaks on a shared disk"
             cache = EnvVar(name="MIOPEN_USER_DB_PATH", value=folder, at=Scope.NODE, why=why)
             return Layer(env=(cache,), node=(Cmd.of("mkdir", "-p", folder),)) if step.trains else None
-
     Since: 0.1
     """
 
@@ -209,8 +201,8 @@ def enter_env(
     """How a command gets into the environment that `build_env` made.
 
     Called while planning, for each step that runs inside. PURE. `binds` are the folders that the step's
-    container must see: the run's directory, the folder of the step's tokens where it reads one, the storage
-    roles that it uses, and what the network and the trainer bring. A prefix needs none of them.
+    container must see: the run's directory, that of the step's tokens where it reads one, the storage roles
+    that it uses, and what the network and the trainer bring. A prefix needs none of them.
 
     Example::
 
@@ -218,7 +210,6 @@ def enter_env(
         def enter_env(run: RunSpec, cluster: Cluster) -> Layer:
             where = Loc("env", "mine/bin")
             return Layer(env=(EnvVar(name="PATH", value=where, how=How.PREPEND, why="the run's Python"),))
-
     Since: 0.1
     """
 
@@ -235,7 +226,6 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
         def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
             if run.resources.nodes and run.resources.nodes > 1 and not run.checkpoint.every:
                 yield Problem(code="no-save", message="a lost node loses all", where="checkpoint.every")
-
     Since: 0.1
     """
 
@@ -254,7 +244,23 @@ def check_config(files: Mapping[str, str], gpus: int, nodes: int) -> Iterable[Pr
             for name, text in files.items():
                 if f"world_size: {gpus}" not in text:
                     yield Problem(code="world", message="the file is for another number of GPUs", where=name)
+    Since: 0.1
+    """
 
+
+@hookspec
+def check_files(run: RunSpec, files: Mapping[str, Path], tell: Tell) -> Iterable[Problem]:
+    """What is wrong with the data that is on this machine already, before anything is queued.
+
+    Called by `check` and before a run is submitted or ejected. ACTS: it reads `files`, which maps the assets
+    that are here to where they lie. `tell(title, done, total)` shows how far it is.
+
+    Example::
+
+        @hookimpl
+        def check_files(run: RunSpec, files: Mapping[str, Path]) -> Iterable[Problem]:
+            if "dataset" in files and not files["dataset"].stat().st_size:
+                yield Problem(code="data-empty", message="there are no rows", where="assets.dataset")
     Since: 0.1
     """
 
@@ -271,7 +277,6 @@ def check_submit(plan: Plan, survey: Survey) -> Iterable[Problem]:
         def check_submit(plan: Plan, survey: Survey) -> Iterable[Problem]:
             if len(survey.jobs) >= 100:
                 yield Problem(code="too-many-jobs", message="100 jobs of yours are queued; the site's limit")
-
     Since: 0.1
     """
 
@@ -295,7 +300,6 @@ def render_job(step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles | No
             files = step_files(step, plan, binding, shape)
             submit = Cmd.of("sbatch", "--parsable", f"steps/{step.name}/job.sh", Var("HPC_TAG"))
             return JobFiles(files=files, submit=submit)
-
     Since: 0.1
     """
 
@@ -313,7 +317,6 @@ def submit_job(job: Job, tag: str, tools: ProgramRunner) -> str | None:
         @hookimpl
         def submit_job(job: Job, tag: str, tools: ProgramRunner) -> str:
             return tools.run(job.argv, cwd=job.directory).out.strip()
-
     Since: 0.1
     """
 
@@ -333,7 +336,6 @@ def query_jobs(
         def query_jobs(ids: tuple[str, ...], tags: tuple[str, ...], tools: ProgramRunner) -> list[JobState]:
             lines = tools.run(("squeue", "--me", "-h", "-t", "R", "-o", "%i")).out.splitlines()
             return [JobState(id=i, state=State.RUNNING) for i in lines]
-
     Since: 0.1
     """
 
@@ -347,7 +349,6 @@ def cancel_jobs(ids: tuple[str, ...], tools: ProgramRunner) -> bool | None:
         @hookimpl
         def cancel_jobs(ids: tuple[str, ...], tools: ProgramRunner) -> bool:
             return tools.run(("scancel", *ids)).code == 0
-
     Since: 0.1
     """
 
@@ -367,7 +368,6 @@ def allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allocation |
             mine = {name: value for name, value in environ.items() if name.startswith("PBS_")}
             hosts = tools.run(("cat", mine["PBS_NODEFILE"])).out.split()  # one for each MPI process
             return Allocation(job=mine["PBS_JOBID"], nodes=len(set(hosts)), env=mine)
-
     Since: 0.1
     """
 
@@ -381,7 +381,6 @@ def diagnose_rules() -> Iterable[Rule]:
         @hookimpl
         def diagnose_rules() -> list[Rule]:
             return [Rule(name="oom", pattern="out of memory", cause="the GPU is full", fix="batch_size = 4")]
-
     Since: 0.1
     """
 
@@ -395,6 +394,5 @@ def job_event(event: Event) -> None:
         @hookimpl
         def job_event(event: Event) -> None:
             print(event.run, event.kind)
-
     Since: 0.1
     """

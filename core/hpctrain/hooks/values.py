@@ -14,10 +14,11 @@ import attrs
 
 from hpctrain.hooks import scan
 from hpctrain.model.fields import Form, Kind, fields_of
+from hpctrain.model.job import JobFiles
 from hpctrain.model.layer import EnvVar, Layer, Module
 from hpctrain.model.names import NAME_RULE, is_name, is_variable
 from hpctrain.model.step import Step
-from hpctrain.model.words import Line, Word
+from hpctrain.model.words import Line, Var, Word, words_in
 
 _NOUNS: Mapping[Any, tuple[str, str]] = {
     Word: ("word", "words"),
@@ -206,9 +207,22 @@ def _layer(value: Layer) -> None:
                     raise error.under(f'.{table}["{key}"]')
 
 
+def _job_files(value: JobFiles) -> None:
+    """Files that stay in the run directory, a script for the job, and a job that can be found by its tag."""
+    for path in value.files:
+        if path.startswith("/") or ".." in path.split("/"):
+            raise WrongValue(f'has "{path}", which is not in the run directory').under(".files")
+    if not any(path.startswith("steps/") and path.endswith("/job.sh") for path in value.files):
+        raise WrongValue("has no steps/STEP/job.sh; step_files writes it").under(".files")
+    if Var("HPC_TAG") not in words_in(value.submit):
+        error = WrongValue('has no Var("HPC_TAG"), by which a job is found whose id got lost')
+        raise error.under(".submit")
+
+
 _RULES: Mapping[type, Callable[[Any], None]] = {
     EnvVar: _env_var,
     Step: _named,
     Module: _module,
     Layer: _layer,
+    JobFiles: _job_files,
 }

@@ -178,14 +178,14 @@ class Asset:
 
 @frozen(kw_only=True)
 class Code:
-    """The user's own training repository, cloned or copied beside the run."""
+    """Your own training code, brought once for all runs; each run trains in a copy of its own."""
 
     git: str = ""
     """A repository; it is cloned where the network is."""
     rev: str = ""
     """Branch, tag or commit; pinned by lock."""
     path: str = ""
-    """A folder beside the run file; it is copied."""
+    """A folder beside the run file, or from / on the cluster; each run copies all of it, so keep data out."""
     sha256: str = attrs.field(default="", metadata=BY_CORE)
     """What the folder holds; core counts it."""
     dirty: bool = attrs.field(default=False, metadata=BY_CORE)

@@ -28,6 +28,12 @@ class ProgramResult(Protocol):
         """What it wrote to stderr."""
 
 
+class Tell(Protocol):
+    """Hears how far long work is: called with a title, what is done, and how much there is to do."""
+
+    def __call__(self, title: str, done: int, total: int, /) -> None: ...
+
+
 class ProgramRunner(Protocol):
     """`tools` of acting hooks, the only way to start programs: argv lists and never a shell, a small clean
     environment, a limit on every wait."""

@@ -15,7 +15,7 @@ from hpctrain.model.plan import PlannedStep, Surround
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Launch, Pin, Step
 from hpctrain.model.train import Train
-from hpctrain.model.words import Loc, Secret, Var, Word, locs_in
+from hpctrain.model.words import Loc, Secret, Var, Word, locs_in, words_in
 from hpctrain.plan import facts, queues
 from hpctrain.plan.fold import LeveledLayer, fold
 from hpctrain.plan.place import Placed
@@ -41,6 +41,8 @@ class Decisions:
     launch: Launch
     assets: tuple[Word, ...]
     """Where each asset lies."""
+    code: Word | None
+    """Where the user's or the trainer's own code lies for all runs."""
     ask: Callable[..., Any]
     """Calls a hook with run and cluster; a ConfigError it raises is collected."""
 
@@ -110,7 +112,7 @@ def _layers(decisions: Decisions, item: Placed, network: tuple[Layer, ...]) -> l
         LeveledLayer(Level.CORE, facts.core_layer(step)),
         LeveledLayer(Level.PLACE, facts.place_layer(item.place)),
         LeveledLayer(Level.CLUSTER, facts.cluster_layer(cluster, step, decisions.run.environment.use)),
-        LeveledLayer(Level.CLUSTER, facts.network_layer(cluster, step, decisions.run.environment.use)),
+        LeveledLayer(Level.CLUSTER, facts.training_layer(cluster, step, decisions.run.environment.use)),
         LeveledLayer(Level.STEP, step.layer),
         *(LeveledLayer(_level(layer), layer) for layer in from_hooks),
     ]
@@ -121,6 +123,8 @@ def _layers(decisions: Decisions, item: Placed, network: tuple[Layer, ...]) -> l
         if decisions.train is not None:
             layers.append(LeveledLayer(Level.CORE, facts.logs_layer(decisions.run, cluster, step)))
         layers.append(LeveledLayer(Level.RUN_FILE, _run_file_layer(decisions.run)))
+    if decisions.code is not None and facts.SOURCE in _words(step, [leveled.layer for leveled in layers]):
+        layers.append(LeveledLayer(Level.CORE, facts.source_layer(decisions.code)))
     return layers
 
 
@@ -151,12 +155,17 @@ def _binds(
 
 
 def _roles(decisions: Decisions, step: Step, layers: list[Layer]) -> frozenset[str]:
-    """The storage roles that the step's task names, in commands, variables and files."""
+    """The storage roles that the step's task names."""
+    locs = locs_in((_words(step, layers), decisions.assets))
+    return frozenset({"runs", "checkpoints", *(loc.role for loc in locs)})
+
+
+def _words(step: Step, layers: list[Layer]) -> list[Word]:
+    """What the step's task names, in commands, variables and files."""
     files = (*step.files, *(file for layer in layers for file in layer.files))
     values = tuple(var.value for layer in layers for var in layer.env)
     lines = tuple(line for layer in layers for line in layer.task)
-    locs = locs_in((step.commands, lines, tuple(file.body for file in files), values, decisions.assets))
-    return frozenset({"runs", "checkpoints", *(loc.role for loc in locs)})
+    return words_in((step.commands, lines, tuple(file.body for file in files), values))
 
 
 def _queue(decisions: Decisions, item: Placed) -> str:

@@ -17,25 +17,38 @@ if TYPE_CHECKING:
     from cattrs import Converter
 
 T = TypeVar("T")
+MOST_EXPLAINED = 20_000
+"""Characters of a document whose every mistake is told."""
 _NAMED: Mapping[str, Callable[[str], Word]] = {"var": Var, "raw": Raw, "secret": Secret}
 
 
 def decode(data: Any, cls: type[T]) -> T:
     """`data` as one of `cls`, without keys that a newer writer added; ValueError has each mistake's place."""
-    converter = _converter()
     try:
-        return converter.structure(data, cls)
+        return _converter().structure(data, cls)
     except Exception as error:
-        from cattrs import transform_error
+        raise ValueError(_explained(data, cls) or f"{type(error).__name__}: {error}") from error
 
-        raise ValueError("; ".join(transform_error(error))) from error
+
+def _explained(data: Any, cls: type) -> str:
+    """Each mistake with its place; "" for a large document, where each value may be one and costs 4 KB."""
+    from cattrs import transform_error
+
+    try:
+        if len(repr(data)) <= MOST_EXPLAINED:
+            _converter(detailed=True).structure(data, cls)
+    except RecursionError:
+        return ""
+    except Exception as error:
+        return "; ".join(transform_error(error))
+    return ""
 
 
 @cache
-def _converter() -> Converter:
+def _converter(*, detailed: bool = False) -> Converter:
     from cattrs import Converter  # here: its import costs what Python's own start does
 
-    converter = Converter()
+    converter = Converter(detailed_validation=detailed)
     for plain in (str, int, bool):
         converter.register_structure_hook(plain, _exact)
     converter.register_structure_hook_func(lambda annotation: annotation == Word, lambda data, _: word(data))

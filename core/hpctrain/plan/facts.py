@@ -10,11 +10,13 @@ from hpctrain.model.layer import Bind, EnvVar, How, Layer, Module, Scope
 from hpctrain.model.network import NetVar, Network
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Need, Step
-from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, template
+from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word, template
 
 TOKENS = {"huggingface": "HF_TOKEN", "wandb": "WANDB_API_KEY"}
 """Where tools look for a token; another secret's variable is its own name in capitals."""
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
+SOURCE = Var("HPC_SOURCE")
+"""The run's own copy of its code; the asset itself is shared by all runs of the same code."""
 LOGS = "logs"
 """The storage role in which each training job's log has a link, named by run and job."""
 VISIBLE = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": "ROCR_VISIBLE_DEVICES", "xpu": "ZE_AFFINITY_MASK"}
@@ -50,6 +52,14 @@ def secrets_layer(run: RunSpec) -> Layer:
         for name in run.secrets
     )
     return Layer(env=tuple(env), source="core")
+
+
+def source_layer(code: Word) -> Layer:
+    """The copy of the code, made in the job before anything names it."""
+    why = "programs write beside their code, and the code itself serves other runs"
+    folder = Join(Var("HPC_RUN"), "/source")
+    env = EnvVar(name=SOURCE.name, value=folder, at=Scope.JOB, why=why, source="core")
+    return Layer(env=(env,), job=(Cmd.of("hpc_source", code),), source="core")
 
 
 def logs_layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer:
@@ -109,7 +119,7 @@ def _gpu_order(cluster: Cluster, step: Step) -> EnvVar | None:
     )
 
 
-def network_layer(cluster: Cluster, step: Step, technology: str) -> Layer:
+def training_layer(cluster: Cluster, step: Step, technology: str) -> Layer:
     """The cluster's variables and its network table, for this number of nodes and this technology of the
     environment: for training alone."""
     if not step.trains:

@@ -14,17 +14,18 @@ from hpctrain.model.run import Asset, Origin, RunSpec
 from hpctrain.model.step import After, Launch, Need, Pin, Step
 from hpctrain.model.train import Train
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word
-from hpctrain.plan import chain, queues
+from hpctrain.plan import chain, facts, queues
 from hpctrain.plan.around import Decisions, surround
 from hpctrain.plan.encode import digest
 from hpctrain.plan.goal import Goal
+from hpctrain.plan.order import need_order
 from hpctrain.plan.place import place
 from hpctrain.plan.proof import at_once, proof
 
 Call = Callable[..., Any]
 TRAIN = "train"
 NEWEST = Join(Var("HPC_CHECKPOINTS"), "/newest")
-CODE = "code"
+CODE, ORIGIN = "code", ".code"
 """The name under which a trainer finds the user's own repository among its assets."""
 
 
@@ -43,6 +44,7 @@ def make(
     cluster = queues.with_queue_hardware(cluster, run.resources)
     planning = _Planning(run, cluster, pins, call, goal)
     steps = planning.steps()
+    need_order(steps, plugins, run.assets)
     placed, unplaced = place(steps, cluster)
     planned, conflicts = surround(planning.decisions(), placed)
     plan = Plan(
@@ -92,6 +94,7 @@ class _Planning:
             train=self.train,
             launch=self.launch,
             assets=tuple(self.assets.values()),
+            code=self.assets.get(CODE),
             ask=self.ask,
         )
 
@@ -154,7 +157,8 @@ class _Planning:
         """The training, and before it what its trainer prepares and what proves that it needs no network."""
         if not self.run.train.use:
             return []
-        self.train = self.ask("train_command", assets=dict(self.assets))
+        code = {CODE: facts.SOURCE, ORIGIN: self.assets[CODE]} if CODE in self.assets else {}
+        self.train = self.ask("train_command", assets={**self.assets, **code}, pins=self.pins)
         if self.train is None:
             return []
         self._judge_start(self.train)

@@ -17,6 +17,7 @@ from hpctrain.model.words import Cmd, Loc, Word
 from hpctrain.plan.decode import decode
 from hpctrain.plan.encode import encode
 from hpctrain.versions import RECORD
+from hpctrain_job import documents
 
 
 @frozen(kw_only=True)
@@ -115,7 +116,7 @@ def _row(node: Node) -> dict[str, Any]:
 def read(path: Path) -> Graph:
     """The graph of a run directory; IntegrityError when it is not one of ours, or newer."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = documents.read(path)
         if data["v"] > RECORD:
             raise ValueError(f"version {data['v']} is newer than this hpctrain reads")  # noqa: TRY301
         return decode(data, Graph)

@@ -210,6 +210,27 @@ hpc_fabric() {  # beside the ranks: which network NCCL took, by rank 0's log; a 
   exec {seen}<&-
 }
 
+hpc_source() {  # the run's own copy of its code: programs write beside it, and the next attempt finds what they wrote
+  local code=$1 fresh=source.$HPC_STEP.$HPC_JOB
+  [[ ! -d source ]] || return 0
+  [[ -d $code ]] || { echo "hpctrain: the code $code is no folder" >&2 && return 66; }
+  rm -rf -- "$fresh"
+  cp -a -- "$code/." "$fresh"
+  chmod -R u+rwX -- "$fresh"
+  mv -T -- "$fresh" source
+}
+
+hpc_private() {  # variable, folder: one that nobody else can write to, or the run's own in its place
+  local name=$1 folder=$2 _hpc_reason=''
+  [[ ${!name:-} == "$folder" ]] || return 0  # somebody decided for another
+  [[ -d $folder ]] || mkdir -m 700 -- "$folder" 2>/dev/null || :  # above it, others decide who may write
+  if [[ -d $folder ]] && _hpc_folder_trusted "$folder" && [[ -O $folder ]]; then
+    return
+  fi
+  echo "hpctrain: ${_hpc_reason:-$folder is no folder of yours}; $name is in the run instead" >&2
+  export "$name=$HPC_RUN/cache/$name"
+}
+
 hpc_link() {  # a log where people look for it; no reason to end a job
   mkdir -p -- "${2%/*}" && ln -sfn -- "$1" "$2" || echo "hpctrain: no link at $2" >&2
 }

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from hpctrain_job import trust
+from hpctrain_job import documents, trust
 from hpctrain_job.tree import digest
 
 _ROW = re.compile(rb"(?P<size>\d+) (?P<escaped>\\?)(?P<sum>[0-9a-f]{64})  (?P<name>.*)", re.DOTALL)
@@ -17,8 +17,8 @@ def differing(link: Path) -> str:
     folder = link.resolve().parent
     manifest = folder / "MANIFEST"
     try:
-        rows = trust.rows(manifest.read_bytes(), link.name)
-    except OSError:
+        rows = trust.rows(documents.whole(manifest), link.name)
+    except (OSError, ValueError):
         return manifest.name
     if rows is None or (not rows and trust.has_files(str(folder / "content"))):
         return manifest.name

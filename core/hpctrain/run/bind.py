@@ -16,6 +16,9 @@ from hpctrain.run.this_computer import is_here
 
 _PART = re.compile(r"\{(?P<field>user|account|project|uid|home)\}|\$\{(?P<variable>[A-Za-z_]\w*)\}", re.ASCII)
 
+_NEVER = frozenset(":$<>")
+"""No root holds these: search paths are cut at a colon, and the others are of what nobody filled in."""
+
 _LATE = {
     "user": "USER",
     "account": "HPC_ACCOUNT",
@@ -118,7 +121,7 @@ def _wrong(
                 where=where,
                 hint=f'[cluster.{cluster}] {role} = "/path"      (in settings)',
             )
-    if not template.startswith(("/", "~", "{home}", "$")) or _hostile(parts):
+    if not template.startswith(("/", "~", "{home}", "${")) or _hostile(parts):
         yield Problem(
             code="role",
             message=f"{role} of {cluster} must be a plain absolute path, not {template!r}",
@@ -129,4 +132,4 @@ def _wrong(
 
 def _hostile(parts: tuple[str | Var, ...]) -> bool:
     text = "".join(part for part in parts if isinstance(part, str))
-    return ".." in text.split("/") or not text.isprintable()
+    return ".." in text.split("/") or bool(_NEVER.intersection(text)) or not text.isprintable()

@@ -12,6 +12,7 @@ from attrs import frozen
 from hpctrain.errors import HpctrainError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
+from hpctrain.hooks.scan import switched_off
 from hpctrain.model.job import Rule
 from hpctrain.run import failures
 from hpctrain.run.directory import RunDirectory
@@ -72,9 +73,13 @@ class _Text:
 def rules_of(directory: RunDirectory, environ: Mapping[str, str]) -> tuple[Rule, ...]:
     """What the plugins of this run know; one that is no longer installed knows nothing."""
     hooks = Hooks(trace=bool(environ.get("HPCTRAIN_TRACE")))
+    off = switched_off(environ)
     for event in directory.record.read():
-        for plugin_id in event.get("plugins", ()) if event["event"] == "created" else ():
+        plugins = event.get("plugins") if event["event"] == "created" else None
+        for plugin_id in plugins if isinstance(plugins, list) else ():
             kind, _, name = str(plugin_id).split(" ", 1)[0].partition(":")
+            if kind == "hooks" and name in off:
+                continue
             try:
                 entry = loading.find(kind, name)
                 hooks.add(entry, loading.load(entry))

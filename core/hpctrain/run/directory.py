@@ -10,6 +10,7 @@ import shutil
 import uuid
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -17,6 +18,9 @@ from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.run import files
 from hpctrain.run.record import Record
 from hpctrain_job import trust
+
+if TYPE_CHECKING:
+    from hpctrain.model.train import Layout
 
 PLAN = "plan.json"
 """Every run directory has it: what tells one from any other folder."""
@@ -56,6 +60,13 @@ class RunDirectory:
     def plan(self) -> Path:
         """The file with the plan's decisions."""
         return self.path / PLAN
+
+    @property
+    def layout(self) -> Layout | None:
+        """How its trainer names checkpoints; None where it does not declare that."""
+        from hpctrain.run.kept import KeptPlan  # cattrs is imported where a run is read, not where it is made
+
+        return KeptPlan.of(self.plan).train.checkpoints
 
     @property
     def record(self) -> Record:

@@ -17,9 +17,16 @@ _TABLE = (
      r"|hipErrorOutOfMemory|RESOURCE_EXHAUSTED: Out of memory"),
      "the GPU's memory is full",
      "a smaller batch per GPU with more accumulation steps, activation checkpointing, or more GPUs", CERTAIN),
-    ("host-memory", RANK + r"(?:[\w.]+\.)?_?(?:Array)?MemoryError(?::|\s*$)|oom[_-]kill event"
-     r"|Exceeded job memory limit|DefaultCPUAllocator: (?:can't allocate|not enough) memory"
-     r"|Out of memory: Killed process|\[Errno 12\] Cannot allocate memory",
+    # What jobs are killed by that use more than they asked for: Slurm's, PBS's and the kernel's words.
+    ("job-memory", (r"oom[_-]kill event|exceeded memory limit \(\d+ > \d+\)"
+     r"|Exceeded (?:job|step) memory limit|^\w+: error: .*: tasks? [\d,-]+: Out Of Memory"
+     r"|job killed: v?mem \S+ exceeded limit"
+     r"|Memory cgroup out of memory: Kill|oom-kill:constraint=CONSTRAINT_MEMCG"),
+     "the job used more memory on a node than it asked for, and its processes were killed",
+     "[resources] memory_gb with more than that, which is of a node; or fewer data workers", CERTAIN),
+    ("host-memory", RANK + r"(?:[\w.]+\.)?_?(?:Array)?MemoryError(?::|\s*$)"
+     r"|DefaultCPUAllocator: (?:can't allocate|not enough) memory"
+     r"|Out of memory: Kill|oom-kill:constraint=CONSTRAINT_NONE|\[Errno 12\] Cannot allocate memory",
      "the node's memory, or the job's part of it, is full",
      "fewer data workers, a smaller batch, or whole nodes: [resources] nodes = 1", CERTAIN),
     ("disk-full", r"No space left on device|\[Errno 28\]",

@@ -15,7 +15,7 @@ from attrs import frozen
 from hpctrain.errors import SubmitError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
-from hpctrain.hooks.scan import names
+from hpctrain.hooks.scan import names, switched_off
 from hpctrain.model.job import Allocation, JobState, State
 from hpctrain.model.words import Loc
 from hpctrain.render.graph import Graph, Node
@@ -29,7 +29,7 @@ from hpctrain.run.registry import state_folder
 from hpctrain.run.status import Run, RunState, states
 from hpctrain.run.submit import submissions
 from hpctrain.run.tools import Tools
-from hpctrain_job import documents, trust
+from hpctrain_job import trust
 
 if TYPE_CHECKING:
     from hpctrain.run.metrics import Metrics
@@ -115,12 +115,11 @@ class LiveRun:
 
     def checkpoints(self) -> Path | None:
         """The folder in which the trainer saves; None where it does not declare one."""
-        train = documents.read(self.directory.plan).get("train") or {}
-        layout = train.get("checkpoints")
-        if not layout:
+        layout = self.directory.layout
+        if layout is None:
             return None
         folder = f"{self.directory.name}/{self.directory.path.name}"
-        return Path(plain(Loc("checkpoints", folder), self.graph.binding), str(layout["folder"]))
+        return Path(plain(Loc("checkpoints", folder), self.graph.binding), layout.folder)
 
     def stop_file(self) -> str:
         """Where a file ends a training of several jobs: shared with the project where the site has such a
@@ -259,7 +258,7 @@ def query_jobs(
 
 def scheduler_hooks(scheduler: str, environ: Mapping[str, str]) -> Hooks:
     """What a run needs after it was rendered: its scheduler, and the observers."""
-    disabled = environ.get("HPCTRAIN_DISABLE_HOOKS", "").replace(",", " ").split()
+    disabled = switched_off(environ)
     hooks = Hooks(trace=bool(environ.get("HPCTRAIN_TRACE")), disabled=disabled)
     observers = [("hooks", name) for name in names("hooks") if name not in disabled]
     for kind, name in (("schedulers", scheduler), *observers):

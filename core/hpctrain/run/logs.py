@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +12,9 @@ from hpctrain.model.job import State
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.status import IN_PROGRESS
 
+MOST = 64 << 20
+"""Bytes that are shown at once; a program that prints in a loop fills a disk, not our memory."""
+BLOCK = 1 << 20
 TICK_SECONDS = 0.5
 """Logs lie on network disks, where being told of changes does not work: they are read again."""
 
@@ -84,17 +87,32 @@ def follow(
 
 
 def _start(path: Path, count: int) -> int:
-    """Where the last `count` lines begin."""
+    """Where the last `count` lines begin, of those that MOST bytes hold."""
     with path.open("rb") as file:
-        last = deque(file, maxlen=count)
-        return file.tell() - sum(map(len, last))
+        position = file.seek(0, os.SEEK_END)
+        least = max(0, position - MOST)
+        file.seek(max(0, position - 1))
+        ends_wanted = count + (file.read(1) == b"\n")
+        while ends_wanted and position > least:
+            size = min(BLOCK, position - least)
+            position -= size
+            file.seek(position)
+            block = file.read(size)
+            ends = block.count(b"\n")
+            if ends >= ends_wanted:
+                at = len(block)
+                for _ in range(ends_wanted):
+                    at = block.rfind(b"\n", 0, at)
+                return position + at + 1
+            ends_wanted -= ends
+        return position
 
 
 def _read_lines(path: Path, position: int, *, torn: bool = False) -> tuple[int, list[str]]:
     """The lines after `position`; one that is still being written waits, unless `torn` is wanted."""
     with path.open("rb") as file:
         file.seek(position)
-        data = file.read()
+        data = file.read(MOST)
     whole = data if torn else data[: data.rfind(b"\n") + 1]
     lines = whole.decode("utf-8", "replace").split("\n")
     return position + len(whole), lines if lines[-1] else lines[:-1]

@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import attrs
 from attrs import frozen
 
 from hpctrain.errors import NotReachable, Problem
-from hpctrain.model.job import JobState, State
+from hpctrain.model.job import JobState
+from hpctrain.plan.decode import decode
 from hpctrain.run import files
 from hpctrain.run.submit import Query
 from hpctrain.run.turns import one_at_a_time
@@ -76,10 +76,10 @@ class Poll:
         """What was asked last and what the answer was; nothing when there is no such file."""
         try:
             document = documents.read(self.cache)
-            last_question = Question(ids=frozenset(document["ids"]), tags=frozenset(document["tags"]))
+            last_question = decode(document, Question)
             age = self.clock() - float(document["at"])
-            jobs = tuple(_job(fields) for fields in document["jobs"])
-        except (OSError, ValueError, KeyError, TypeError):
+            jobs = tuple(decode(fields, JobState) for fields in document["jobs"])
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return Question(), Answer()  # a cache that cannot be read is no cache
         return (last_question, Answer(jobs=jobs, age_s=age)) if age >= 0 else (Question(), Answer())
 
@@ -112,9 +112,3 @@ class Question:
         return Question(
             ids=self.ids | {job.id for job in live}, tags=self.tags | {job.tag for job in live if job.tag}
         )
-
-
-def _job(fields: dict[str, Any]) -> JobState:
-    values = {**fields, "state": State(fields["state"]), "nodes": tuple(fields["nodes"])}
-    values["queue_options"] = tuple(fields.get("queue_options", ()))
-    return JobState(**values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -126,8 +127,14 @@ class Prepared:
         storage = plan.cluster.storage.get("runs")
         accepted = trust.Accepted(storage.owners if storage else ())
         run = RunDirectory.create(Path(root), plan.run.name, plan.digest, self.contents(), accepted)
-        plugins = list(plan.plugins)
-        run.record.append("created", digest=plan.digest, cluster=plan.cluster.name, plugins=plugins)
+        run.record.append(
+            "created",
+            digest=plan.digest,
+            cluster=plan.cluster.name,
+            plugins=list(plan.plugins),
+            loaded=self.hooks.files,
+            python=sys.executable,
+        )
         Registry.of(self.environ).add(run, plan.cluster.name)
         return run
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hpctrain.model.train import Pattern
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.kept import KeptPlan
 from hpctrain_job import documents
 
 TRAIN = "train"
@@ -20,21 +21,14 @@ _SIZES = {"": 1.0, **{letter: 1000.0 ** (n + 1) for n, letter in enumerate("KMBT
 
 def printed(run: RunDirectory) -> list[dict[str, Any]]:
     """Every row that the run's log shows, with columns of `metrics.jsonl`."""
-    train: Mapping[str, Any] = _plan(run).get("train") or {}
-    patterns = [Pattern(regex=p["regex"], scale=p["scale"]) for p in train.get("progress", ())]
-    return list(from_log(_log(run), patterns))
+    return list(from_log(_log(run), KeptPlan.of(run.plan).train.progress))
 
 
 def basis(run: RunDirectory) -> tuple[float, float]:
     """What turns TFLOP/s into MFU and HFU: the peak of a GPU, and what recomputation multiplies."""
-    plan = _plan(run)
-    numbers: Mapping[str, Any] = (plan.get("train") or {}).get("numbers") or {}
-    return plan.get("peak_tflops") or 0.0, numbers.get("hardware") or 1.0
-
-
-def _plan(run: RunDirectory) -> Mapping[str, Any]:
-    document: Mapping[str, Any] = documents.read(run.plan)
-    return document
+    plan = KeptPlan.of(run.plan)
+    numbers = plan.train.numbers
+    return plan.peak_tflops or 0.0, (numbers.hardware if numbers else None) or 1.0
 
 
 def from_log(text: str, patterns: Iterable[Pattern]) -> Iterator[dict[str, Any]]:
@@ -67,5 +61,5 @@ def _log(run: RunDirectory) -> str:
     """The log of rank 0; where ranks share one, the job's."""
     for path in (run.log(TRAIN, 0), run.log(TRAIN)):
         if path.is_file():
-            return path.read_text(encoding="utf-8", errors="replace")
+            return documents.tail(path).decode("utf-8", "replace")
     return ""

@@ -11,9 +11,10 @@ from typing import Any
 from attrs import frozen
 
 from hpctrain import versions
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain.run import files
 from hpctrain.run.clock import now
+from hpctrain_job import documents
 
 Entry = dict[str, Any]
 
@@ -37,7 +38,7 @@ class Record:
 
     def read(self) -> list[Entry]:
         """Every event in order; a line that a crash tore is left out."""
-        entries = read_lines(self.path)
+        entries = [entry for entry in read_lines(self.path) if isinstance(entry.get("event"), str)]
         numbers = [e["v"] for e in entries if isinstance(e.get("v"), int)]
         newer = [number for number in numbers if number > versions.RECORD]
         if newer:
@@ -59,18 +60,22 @@ def read_lines(path: Path) -> list[Entry]:
     """The JSON objects of an append-only file; none when it does not exist."""
     with files.naming(path, "read"):
         try:
-            data = path.read_bytes()
+            data = documents.whole(path)
         except FileNotFoundError:
             return []
+        except ValueError as error:
+            raise IntegrityError.of("too-large", f"{path}: {error}", hint=f"mv {path} {path}.large") from None
     whole = data.split(b"\n")[:-1]  # what follows the last newline is still being written, or torn
     parsed = (_parse(line) for line in whole)
     return [entry for entry in parsed if entry is not None]
 
 
 def _parse(line: bytes) -> Entry | None:
+    if not line.startswith(b"{"):
+        return None  # what is no line of ours costs next to nothing
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = documents.parse(line)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 

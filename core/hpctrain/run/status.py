@@ -141,7 +141,7 @@ def exit_record(directory: Path, step: str) -> Ended | None:
             attempt=int(fields.get("attempt", 0)),
             signal=str(fields.get("signal", "")),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
 
@@ -210,10 +210,13 @@ def _alive(started: Entry) -> bool:
     """Whether the process still runs; of another machine we cannot know it and believe the record."""
     if started.get("host") != os.uname().nodename:
         return True
+    pid = started.get("pid")
+    if not isinstance(pid, int) or not 0 < pid < 1 << 31:
+        return False
     with contextlib.suppress(PermissionError):
         try:
-            os.kill(int(started.get("pid", 0)), 0)
-        except (ProcessLookupError, ValueError):
+            os.kill(pid, 0)
+        except ProcessLookupError:
             return False
     return True
 

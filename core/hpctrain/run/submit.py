@@ -142,7 +142,7 @@ def _lost(order: Order, record: Record) -> str:
     folder = Path(order.directory, "steps", order.step)
     witnesses = sorted(folder.glob(f"{_WITNESS}*"), key=lambda path: path.stat().st_mtime_ns)
     tag = witnesses[-1].name.removeprefix(_WITNESS) if witnesses else ""
-    recorded = {entry.get("tag") for entry in record.read()}
+    recorded = {str(entry.get("tag")) for entry in record.read()}
     return tag if tag not in recorded else ""
 
 

@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import attrs
 
@@ -228,6 +229,11 @@ class Tools:
             message=f"{done.argv[0]} {ending(done.code)}",
             notes=(self._command_text(done.argv), *(self.scrubbed(line) for line in last_lines)),
         )
+
+
+def become(program: str, argv: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+    """Go on as this program, in the same process."""
+    os.execve(program, list(argv), environ)  # noqa: S606  (no shell is wanted)
 
 
 def ending(code: int) -> str:

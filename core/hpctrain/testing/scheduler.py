@@ -224,13 +224,9 @@ class RequestChecks(SchedulerBase):
         words = [
             word for part in request_here.files(request_here.plan).submit.argv for word in words_in(part)
         ]
-        none(
-            f"no word of `submit` has Var({name!r}): {reason}"
-            for name, reason in (
-                ("HPC_TAG", "after a lost answer nobody could tell whether the job exists"),
-                ("HPC_AFTER", "the job would start before what it waits for"),
-            )
-            if Var(name) not in words
+        # Core itself refuses a job without its tag.
+        assert Var("HPC_AFTER") in words, (
+            "no word of `submit` has Var('HPC_AFTER'): the job would start before what it waits for"
         )
 
     def test_jobs_and_ranks_know_who_they_are(self, request_here: Request) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 from contextlib import nullcontext
@@ -19,6 +18,7 @@ from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, co
 from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish, sweep
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
+from hpctrain_plugins.checkpoints.formats import zero_ranks
 from hpctrain_plugins.checkpoints.formats.hf import check as hf_check
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
@@ -50,6 +50,8 @@ def convert(
         if folder is not None and folder.is_dir():
             links.check(folder)
     name = registry.detect(source) if options.source_format == "auto" else options.source_format
+    if options.ranks is not None:
+        zero_ranks.check(name, target_format, options)
     model = _read(name, source, options)
     proven = hf_check.check(model, source)
     quantised.check(model, options)
@@ -58,7 +60,7 @@ def convert(
         from hpctrain_plugins.checkpoints.logits import hf
 
         hf.check(model.config)
-    writer = registry.load(target_format)
+    writer = registry.load(target_format) if options.ranks is None else zero_ranks
     if not hasattr(writer, "plan"):
         raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
     _check_choices(target_format, writer, options)
@@ -69,13 +71,13 @@ def convert(
         target_format=target_format,
         out=out,
         tensors=sum(len(f.parts) for f in layout.files),
-        parameters=sum(math.prod(t.shape) for t in model.tensors.values()),
+        parameters=model.parameters,
         bytes_written=layout.size,
         exactness=max(
             (exactness(p) for f in layout.files for p in f.parts), key=_CLASSES.index, default="exact"
         ),
         decisions={**model.decisions, **layout.decisions},
-        shapes="configuration" if proven else "unproven",
+        shapes="configuration" if proven else model.shapes,
         ignored=model.ignored,
         mapping=record.mapping(layout, source) if options.dry_run else (),
         warnings=tuple(model.warnings),

@@ -41,6 +41,8 @@ class ConvertOptions:
     layout: str = attrs.field(default="pipelined", validator=_one_of(LAYOUTS))
     neox_gqa_layout: str = attrs.field(default="", validator=_one_of(("", *GQA_LAYOUTS)))
     rope_interleaved: bool | None = None
+    ranks: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Rewrite a checkpoint of ZeRO, with its optimizer, for so many ranks."""
     masters: bool = False
     """Read the optimizer's fp32 weights instead of the rounded ones."""
     shard_bytes: int = SHARD_BYTES
@@ -84,7 +86,8 @@ class Report:
     """`exact`, `rounded` to the named type, or `arithmetic`: the weakest class of any tensor."""
     verified: str = "none"
     shapes: str = "unproven"
-    """`configuration` when it says every tensor's shape, so that none is lost or cut; else `unproven`."""
+    """What says every tensor's shape, so that none is lost or cut: `configuration`, for optimizers
+    `checkpoint`; else `unproven`."""
     logits: dict[str, Any] = attrs.field(factory=dict)
     """Whose flows computed them, how far they differ and how far they might."""
     decisions: dict[str, Any]

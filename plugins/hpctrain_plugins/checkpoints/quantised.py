@@ -18,7 +18,7 @@ _SCALES = (
 def evidence(model: Model) -> str:
     """What shows that the weights are quantised: a setting or a tensor; empty when they are not."""
     settings = [key for key in _SETTINGS if model.config.get(key)]
-    narrow = (n for n, t in model.tensors.items() if t.dtype.startswith(("F8", "F4", "F6")))
+    narrow = (n for n, t in model.tensors.items() if t.packed or t.dtype.startswith("F8"))
     scales = (n for n in model.tensors if n.endswith(_SCALES) and _is_scale(n, model))
     return next(chain(settings, narrow, scales), "")
 
@@ -40,3 +40,12 @@ def check(model: Model, options: ConvertOptions) -> None:
         message = f"the weights are quantised ({shown_by}), so --dtype would round their scales alone"
         hint = "leave --dtype out; for another type convert the full-precision model"
         raise ConfigError.of("checkpoint-unsupported", message, where="dtype", hint=hint)
+
+
+def refuse(model: Model, trainer: str) -> None:
+    """Refuse quantised weights for a trainer, whose files have no place for their scales."""
+    shown_by = evidence(model)
+    if shown_by:
+        message = f"the weights are quantised ({shown_by}), and {trainer} trains plain ones"
+        hint = "convert the full-precision model"
+        raise ConfigError.of("checkpoint-unsupported", message, where=shown_by, hint=hint)

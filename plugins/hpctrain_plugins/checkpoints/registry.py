@@ -7,6 +7,8 @@ from typing import Protocol, cast
 
 from hpctrain.plugin import ConfigError
 from hpctrain.toolbox import DISTRIBUTION, Entry, find_plugin, installed_names, load_plugin
+from hpctrain_plugins.checkpoints import foreign
+from hpctrain_plugins.checkpoints.formats.steps import step_number
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
@@ -59,9 +61,23 @@ def detect(path: Path) -> str:
     if path.is_file():
         message = f"{path} is a file, and a checkpoint is a folder"
         raise ConfigError.of("checkpoint-format", message, where=str(path), hint=str(path.absolute().parent))
-    listed = ", ".join(matches or names())
-    message = f"{path} holds checkpoints of several formats: {listed}"
-    if not matches:
-        message = f"{path} is not a checkpoint of a known format ({listed})"
-    hint = f"--from {matches[0]}" if matches else ""
-    raise ConfigError.of("checkpoint-format", message, where=str(path), hint=hint)
+    if matches:
+        message = f"{path} holds checkpoints of several formats: {', '.join(matches)}"
+        raise ConfigError.of("checkpoint-format", message, where=str(path), hint=f"--from {matches[0]}")
+    kind = foreign.recognised(path) or _one_below(path)
+    listed = ", ".join(names())
+    complaint, hint = kind or (f"is not a checkpoint of a known format ({listed})", "")
+    raise ConfigError.of("checkpoint-format", f"{path} {complaint}", where=str(path), hint=hint)
+
+
+def _one_below(path: Path) -> tuple[str, str] | None:
+    """Checkpoints in the folder, as trainers leave them: how many, and the newest."""
+    steps = [
+        (step_number(child.name) or 0, child)
+        for child in path.iterdir()
+        if child.is_dir() and any(load(name).detect(child) for name in names())
+    ]
+    if not steps:
+        return None
+    number = "a checkpoint" if len(steps) == 1 else f"{len(steps)} checkpoints"
+    return f"holds {number} and is none itself", str(max(steps)[1])

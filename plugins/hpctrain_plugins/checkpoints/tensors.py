@@ -36,6 +36,9 @@ ITEMSIZE = {
 }
 """Bytes per element by the names that safetensors uses."""
 
+PACKED_BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+"""Bits per element of types that are smaller than a byte: they are moved as bytes and never taken apart."""
+
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 
 
@@ -70,6 +73,14 @@ Addend: TypeAlias = Union[LowRank, Plus]  # noqa: UP007  (mypy reads the forward
 
 
 @attrs.frozen
+class Packed:
+    """What a file calls elements that are smaller than a byte."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@attrs.frozen
 class Tensor:
     """What a checkpoint says about one tensor; its bytes are read only when they are copied."""
 
@@ -82,6 +93,8 @@ class Tensor:
     """What it was made from; a slice still names all, `origins.trace` finds those it holds bytes of."""
     reordered: bool = attrs.field(default=False, eq=False, repr=False)
     """Rows stand in another order than in the source."""
+    packed: Packed | None = None
+    """Set where `dtype` and `shape` are of the bytes alone."""
 
     @property
     def itemsize(self) -> int:
@@ -140,6 +153,9 @@ class Tensor:
         return attrs.evolve(self, shape=shape, bands=b.every(self.bands, self.row_bytes, start, step))
 
     def _bare(self) -> None:
+        if self.packed is not None:
+            message = f"{self.name} is of type {self.packed.dtype}, which cannot be joined or split"
+            raise ConfigError.of("checkpoint-unsupported", message, where=self.name)
         if self.add is not None:
             kind = "a sum over ranks" if isinstance(self.add, Plus) else "a base and its adapter together"
             message = f"{self.name} is {kind}, which cannot be joined or split: convert to hf first"
@@ -208,3 +224,10 @@ class Model:
     tied: dict[str, str] = attrs.field(factory=dict)
     step: int | None = None
     warnings: list[str] = attrs.field(factory=list)
+    shapes: str = "unproven"
+    """What says every tensor's shape beside the file that holds it."""
+
+    @property
+    def parameters(self) -> int:
+        """How many weights the model has, each counted once."""
+        return sum(math.prod(tensor.shape) for tensor in self.tensors.values())

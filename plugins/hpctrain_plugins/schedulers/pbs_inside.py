@@ -49,5 +49,5 @@ def _left(job: str, tools: ProgramRunner) -> int | None:
         began = pbs_words.moment(row["stime"])
         limit = pbs_words.seconds(row["Resource_List"]["walltime"])
         return None if began is None or limit is None else max(0, int(began + limit - answer["timestamp"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -79,7 +79,7 @@ def parsed(text: str, requested_ids: tuple[str, ...] = ()) -> list[JobState]:
     try:
         table = json.loads(text[text.index("{") :], strict=False).get("Jobs", {})
         jobs = [(str(ident), row) for ident, row in table.items() if isinstance(row, dict)]
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise _silent("qstat wrote what is no JSON") from error
     numbers = {ident.partition(".")[0]: ident for ident in requested_ids}
     return [

@@ -104,7 +104,7 @@ def hosts(text: str) -> tuple[str, ...]:
 def seconds(text: object) -> int | None:
     """`02:03:04`, hours beyond a day included, or a number of seconds."""
     parts = str(text).split(":")
-    if not all(part.isdigit() for part in parts) or len(parts) > 3:
+    if len(parts) > 3 or not all(re.fullmatch("[0-9]{1,9}", part) for part in parts):
         return None
     total = 0
     for part in parts:

@@ -18,6 +18,7 @@ from hpctrain.plugin import (
     Plan,
     PlannedStep,
     Problem,
+    Reading,
     RunSpec,
     hookimpl,
 )
@@ -83,3 +84,10 @@ def allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allocation |
     from hpctrain_plugins.schedulers.slurm_query import current_allocation
 
     return current_allocation(environ, tools)
+
+
+def printed_facts(outputs: Mapping[str, str]) -> list[Reading]:
+    """A new cluster's facts, from what sinfo and scontrol printed: texts by the names of their files."""
+    from hpctrain_plugins.schedulers.slurm_facts import printed
+
+    return list(printed(outputs))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hpctrain.plugin import ProgramRunner
 
 FIELDS = "JobID,State,UserName,NumNodes,tres-alloc,Partition,QOS"
-_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")
+_GPUS = re.compile(r"(?:^|,)gres/gpu=([0-9]{1,9})")
 
 
 def jobs(account: str, tools: ProgramRunner) -> list[JobState]:
@@ -27,7 +27,10 @@ def parsed(lines: Iterable[str]) -> list[JobState]:
     """Rows as states; what is no row of ours is passed over."""
     columns = FIELDS.count(",") + 1
     rows = [[part.strip() for part in line.split(slurm_query.SEPARATOR)][:columns] for line in lines]
-    return [_state(*row) for row in rows if len(row) == columns and row[0].isdigit() and row[3].isdigit()]
+    ours = [
+        row for row in rows if len(row) == columns and row[0].isdigit() and slurm_query.NUMBER.match(row[3])
+    ]
+    return [_state(*row) for row in ours]
 
 
 def _state(ident: str, state: str, user: str, nodes: str, counted: str, partition: str, qos: str) -> JobState:

@@ -22,6 +22,7 @@ COLUMNS = SQUEUE.count(",") + 1
 SINCE = "now-2days"
 LAYOUT = ("SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU", "SLURM_CPU_BIND", "SLURM_DISTRIBUTION", "SLURM_EXACT")
 """Options of the shell that srun would take for those of every step inside."""
+NUMBER = re.compile(r"[0-9]{1,9}\Z")
 _GONE = re.compile(r"invalid job id|already (?:completing|completed)|job/step already", re.IGNORECASE)
 Code: TypeAlias = "Callable[[str], int | None]"
 _TAG = re.compile(r"(?:hpctrain:|\.)([0-9a-f]{32})(?![0-9a-f])", re.ASCII)
@@ -103,7 +104,7 @@ def seconds(text: str) -> int | None:
     """`1-02:03:04`, `02:03` or UNLIMITED as seconds."""
     days, dash, clock = text.rpartition("-")
     parts = clock.split(":")
-    if not all(part.isdigit() for part in (*parts, days or "0")):
+    if len(parts) > 3 or not all(NUMBER.match(part) for part in (*parts, days or "0")):
         return None
     if dash:
         parts += ["0"] * (3 - len(parts))
@@ -115,7 +116,7 @@ def seconds(text: str) -> int | None:
 
 def _wait_status(text: str) -> int | None:
     """squeue gives the status of wait(2)."""
-    if not text.isdigit():
+    if not NUMBER.match(text):
         return None
     status = int(text)
     return status >> 8 if status >> 8 else (128 + (status & 127) if status & 127 else 0)
@@ -124,9 +125,9 @@ def _wait_status(text: str) -> int | None:
 def _exit_code(text: str) -> int | None:
     """The exit code in sacct's `code:signal`."""
     code, _, signal = text.partition(":")
-    if not code.isdigit():
+    if not NUMBER.match(code):
         return None
-    return int(code) or (128 + int(signal) if signal.isdigit() and int(signal) else 0)
+    return int(code) or (128 + int(signal) if NUMBER.match(signal) and int(signal) else 0)
 
 
 def current_allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allocation | None:
@@ -142,7 +143,7 @@ def current_allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allo
     cpus = re.findall(r"(?:^|,)(\d+)", environ.get("SLURM_JOB_CPUS_PER_NODE", ""))  # 64(x2),32
     return Allocation(
         job=job,
-        nodes=int(nodes) if nodes.isdigit() else 1,
+        nodes=int(nodes) if NUMBER.match(nodes) else 1,
         cpus=min(map(int, cpus), default=None),
         left_s=seconds(done.out.strip()) if done.code == 0 else None,
         # a shell is itself a step, which holds what our own steps need

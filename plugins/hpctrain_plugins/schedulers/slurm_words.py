@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 
 from hpctrain.plugin import State
@@ -75,7 +77,13 @@ REASONS = {
     "TimeLimit": "it ran into its time limit",
 }
 
-_SPAN = re.compile(r"(\d+)-(\d+)\Z")
+_SPAN = re.compile(r"([0-9]{1,9})-([0-9]{1,9})\Z")
+_BRACKETS = re.compile(r"\[([^\]]*)\]?")
+MOST_HOSTS = 100_000
+"""Of one job: ten times the largest machine."""
+MOST_BRACKETS = 1000
+LONGEST_LIST = 200_000
+"""Characters: what Slurm writes of 10,000 nodes that lie apart is a third of it."""
 
 
 def state(word: str) -> State:
@@ -97,20 +105,24 @@ def reason(word: str, state_word: str = "") -> str:
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """`n[1-2,5],x3` as names, without asking the controller."""
+    """`n[1-2,5],x3` as names, without asking the controller; as it stands where that are more than exist."""
+    if len(text) > LONGEST_LIST or text.count("[") > MOST_BRACKETS:
+        return (text[:100],)
     names: list[str] = []
     for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        names += _expanded(part)
+        # Literal text and the inside of brackets, in turns.
+        pieces = [piece.split(",") if n % 2 else [piece] for n, piece in enumerate(_BRACKETS.split(part))]
+        if len(names) + math.prod(sum(map(_size, spans)) for spans in pieces) > MOST_HOSTS:
+            return (text[:100],)
+        choices = ([name for span in spans for name in _span(span)] for spans in pieces)
+        names += map("".join, itertools.product(*choices))
     return tuple(names)
 
 
-def _expanded(part: str) -> list[str]:
-    head, bracket, remainder = part.partition("[")
-    if not bracket:
-        return [part]
-    inner, _, tail = remainder.partition("]")
-    tails = _expanded(tail)
-    return [f"{head}{number}{end}" for span in inner.split(",") for number in _span(span) for end in tails]
+def _size(span: str) -> int:
+    """How many names a span stands for, before any is made."""
+    match = _SPAN.match(span)
+    return max(0, int(match[2]) - int(match[1]) + 1) if match else 1
 
 
 def _span(text: str) -> list[str]:

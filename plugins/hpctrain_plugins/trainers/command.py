@@ -29,7 +29,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts
 
 HPCTRAIN_API = 1
 
@@ -67,8 +67,8 @@ class Options:
     """A program of your own, started in every rank."""
 
     argv: tuple[str, ...] = ()
-    """The program and its arguments, which may hold the places below; it starts in the folder of `[code]`, or
-    in the run directory."""
+    """The program and its arguments, which may hold the places below; it starts in the run's own copy of
+    `[code]`, or in the run directory."""
     ranks: Literal["per_gpu", "per_node", "once"] = "per_gpu"
     """How many times the program is started."""
     metrics: str = FILE
@@ -97,8 +97,13 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     return Train(
         argv=tuple(filled(word, run, cluster, assets) for word in options.argv),
         layer=Layer(
-            env=(*(ranks.PER_GPU if once_per_gpu else ()), threads, *(_START if start != "" else ())),
-            job=beginning.job,
+            env=(
+                *(ranks.PER_GPU if once_per_gpu else ()),
+                threads,
+                *caches.env(cluster),
+                *(_START if start != "" else ()),
+            ),
+            job=(*caches.job(cluster), *beginning.job),
             binds=beginning.binds,
             task=(Cmd.of("cd", code),) if code is not None else (),
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
+from pathlib import Path
 from typing import Any, Literal  # noqa: F401  (the types of the settings)
 
 import attrs
@@ -31,12 +32,13 @@ from hpctrain.plugin import (
     RunSpec,
     Stack,
     Step,
+    Tell,
     Train,
     Var,
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import ranks, starts, trl_checks, trl_numbers
+from hpctrain_plugins.trainers import caches, ranks, starts, trl_checks, trl_numbers
 from hpctrain_plugins.trainers.config_file import json_file
 from hpctrain_trl.settings import ABOUT_DATA, CHECKPOINT, CHECKPOINT_LAST, FIELDS
 
@@ -106,7 +108,8 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     return Train(
         argv=(*(("python",) if per_gpu else ranks.torchrun(ranks_per_node)), *program),
         layer=Layer(
-            env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options)),
+            env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options), *caches.env(cluster)),
+            job=caches.job(cluster),
             binds=starts.binds(_start(run, assets)),
             files=(json_file(_CONFIG, _settings(run, cluster, options, assets)),),
         ),
@@ -128,6 +131,14 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:  # noqa: ARG001
     """What is wrong with `[train.trl]` before anything is written."""
     return trl_checks.problems(options_of(run), run, world_of(run, cluster))
+
+
+@hookimpl
+def check_files(run: RunSpec, files: Mapping[str, Path], tell: Tell) -> Iterable[Problem]:
+    """What is wrong with the rows that it will train on."""
+    from hpctrain_plugins.trainers import trl_rows
+
+    return trl_rows.problems(options_of(run), files, tell)
 
 
 @hookimpl
@@ -216,27 +227,12 @@ def _env(options: Any) -> tuple[EnvVar, ...]:
         EnvVar(name="PYTHONUNBUFFERED", value="1", why="the log shows the last line before a crash"),
         EnvVar(name="HF_HUB_OFFLINE", value="1", why=offline),
         EnvVar(name="HF_DATASETS_OFFLINE", value="1", why=offline),
-        EnvVar(
-            name="HF_HOME",
-            value=Join(Var("HPC_RUN"), "/cache"),
-            why="the default is in the home folder, which is small",
-        ),
     ]
     if options.report_to == "wandb" or options.wandb_project:
-        variables += [
-            EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),
-            EnvVar(name="WANDB_DIR", value=Var("HPC_RUN"), why="beside the run, not in the home folder"),
-        ]
+        variables.append(
+            EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network")
+        )
     if options.wandb_project:
         project = re.sub(r"[^\w.-]", "-", options.wandb_project)
         variables.append(EnvVar(name="WANDB_PROJECT", value=project, why="train.trl.wandb_project"))
-    if options.zero_stage:
-        variables.append(
-            EnvVar(
-                name="TORCH_EXTENSIONS_DIR",
-                value=Join(Var("HPC_RUN"), "/cache/extensions"),
-                how=How.DEFAULT,
-                why="DeepSpeed compiles at its first start; two users of one cache wait for each other",
-            )
-        )
     return tuple(variables)

@@ -294,9 +294,47 @@ def test_the_delay_comes_once_and_before_the_first_upload(tmp_path: Path) -> Non
 def test_a_dry_run_asks_nobody(hub: Server, tmp_path: Path) -> None:
     source = experiment(tmp_path / "exp", (100, 200))
     code, out, err = published(hub, tmp_path, source, REPO, "--dry-run")
-    assert (code, out.count("to do")) == (0, 4), err
+    assert (code, out.count("to do"), out.count("to convert")) == (0, 2, 2), err
+    assert f"would be uploaded to {RAW}@global_step100 to 200, " in out
     assert hub.asked() == []
     assert not (tmp_path / "exp-hf").exists()
+
+
+def test_a_dry_run_shows_each_file_that_leaves(hub: Server, tmp_path: Path) -> None:
+    source = experiment(tmp_path / "exp", (100,))
+    raw = source / "global_step100"
+    (raw / "notes").mkdir()
+    (raw / "notes/[1].txt").write_text("a name that is a pattern")
+    (raw / "README.md").write_text("mine")
+    (raw / ".secret").write_text("hidden")
+    (raw / "notes/.hidden").write_text("hidden")
+
+    def dry_run(repository: str) -> dict[str, set[str]]:
+        code, out, err = published(hub, tmp_path, source, repository, "--dry-run", "--json")
+        assert code == 0, err
+        (row,) = json.loads(out)["rows"]
+        return {name: set(files) for name, files in row["files"].items()}
+
+    would = dry_run(REPO)
+    assert set(would) == {RAW}
+    assert {"notes/[1].txt", "README.md"} <= would[RAW]
+    assert published(hub, tmp_path, source, REPO)[0] == 0
+    assert branches(hub, tmp_path, RAW)["global_step100"] - {".gitattributes"} == would[RAW]
+    # The conversion is made by now: for another name its files are known before anything leaves.
+    other = dry_run("org/other")["org/other"]
+    assert "model.safetensors" in other
+    assert published(hub, tmp_path, source, "org/other")[0] == 0
+    assert branches(hub, tmp_path, "org/other")["global_step100"] - {".gitattributes"} == other
+
+
+def test_a_dry_run_refuses_what_the_upload_would(hub: Server, tmp_path: Path) -> None:
+    source = experiment(tmp_path / "exp", (100, 200))
+    (tmp_path / "private").write_text("SECRET-OF-MINE")
+    (source / "global_step200/notes.txt").symlink_to(tmp_path / "private")
+    code, out, err = published(hub, tmp_path, source, REPO, "--dry-run", "--upload-neox-only")
+    assert (code, out.count("refused")) == (7, 1), err
+    assert "notes.txt is a link that leads out of its folder" in err
+    assert hub.asked() == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,7 @@ import attrs
 import yaml
 
 from hpctrain.errors import ConfigError, Problem
+from hpctrain.model.cluster import Cluster
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import Asset, Code, Resources, RunSpec
 from hpctrain.model.step import Pin
@@ -45,20 +47,27 @@ def spec(module: ModuleType, *names: str, texts: dict[str, str] | None = None, *
 
 def train(module: ModuleType, run: RunSpec, gpus: int = 4) -> Train:
     """What the trainer answers on nodes of so many GPUs."""
-    found: Train = module.train_command(run, plans.cluster(gpus), ASSETS)
-    return found
+    return _hook_answer(module, run, plans.cluster(gpus))
 
 
 def problems(module: ModuleType, run: RunSpec, gpus: int = 4, pins: tuple[Pin, ...] = ()) -> list[Problem]:
     """Everything that is said against a run, as the planner would collect it."""
     cluster = plans.cluster(gpus)
     try:
-        answer = module.train_command(run, cluster, ASSETS)
+        answer = _hook_answer(module, run, cluster, pins)
     except ConfigError as error:
         return list(error.problems)
     return list(
         module.check_run(run, cluster, Plan(run=run, cluster=cluster, pins=pins, steps=(), train=answer))
     )
+
+
+def _hook_answer(module: ModuleType, run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...] = ()) -> Train:
+    """The hook with the arguments that it takes."""
+    offered = {"run": run, "cluster": cluster, "assets": ASSETS, "pins": pins}
+    taken = signature(module.train_command).parameters
+    answer: Train = module.train_command(**{name: offered[name] for name in taken})
+    return answer
 
 
 def codes(found: list[Problem], *, fatal: bool | None = None) -> list[str]:

@@ -1,7 +1,7 @@
 """Let a trainer's own code print its progress: `python -m tests.trainers.external.say TRAINER`.
 
 The values are ours, every character around them is the trainer's. Run like `ask.py`, by an interpreter that
-can import the trainer; what is printed is `data/logs/TRAINER.log`.
+can import the trainer; what is printed is `data/metric_logs/TRAINER.log`.
 """
 
 from __future__ import annotations

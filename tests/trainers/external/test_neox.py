@@ -14,7 +14,7 @@ import pytest
 
 from hpctrain.model.run import Code
 from hpctrain.model.step import Ranks
-from hpctrain.model.words import Cmd, Loc
+from hpctrain.model.words import Cmd
 from hpctrain.render import shell
 from hpctrain_plugins.trainers import neox
 from hpctrain_plugins.trainers.external.config import Machine
@@ -52,7 +52,9 @@ def test_the_command_in_every_rank() -> None:
     assert answer.ranks is Ranks.PER_GPU
     said = shell.words(answer.argv, plans.BINDING)
     assert said == 'python "${HPC_RUN}"/steps/train/neox_rank.py "${HPC_RUN}"/steps/train/neox.yml'
-    assert answer.layer.task == (Cmd.of("cd", Loc("assets", "git-4")),)
+    (step,) = answer.before
+    assert step.makes is not None
+    assert answer.layer.task == (Cmd.of("cd", step.makes.loc),)
     env = {var.name: var for var in answer.layer.env}
     assert {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(env)
     assert "TORCH_EXTENSIONS_DIR" in env
@@ -306,6 +308,9 @@ def rank(tmp_path: Path, load: str = "") -> subprocess.CompletedProcess[str]:
     package = tmp_path / "code/megatron/neox_arguments"
     package.mkdir(parents=True, exist_ok=True)
     (package.parent / "__init__.py").touch()
+    for name in ("fused_kernels/__init__.py", "data/__init__.py", "data/data_utils.py"):
+        (package.parent / name).parent.mkdir(exist_ok=True)
+        (package.parent / name).touch()
     (package / "__init__.py").write_text(f"{MEGATRON}\n    load, iteration = {load!r}, None\n")
     (tmp_path / "code/train.py").write_text("import sys\nprint(__name__, *sys.argv)\nsys.exit(7)\n")
     (tmp_path / start.FILE).write_text(start.SOURCE)

@@ -20,7 +20,7 @@ from tests.trainers import plans
 from tests.trainers.external import runs
 from tests.trainers.external.test_nanotron import LOG as NANOTRON
 
-LOGS = Path(__file__).parents[1] / "data/logs"
+LOGS = Path(__file__).parents[1] / "data/metric_logs"
 FILES = {
     nanotron: ("alps.yaml",),
     neox: ("isambard_model.yml", "isambard_run.yml"),

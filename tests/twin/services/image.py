@@ -33,6 +33,8 @@ FOLDERS = (
     "var/tmp",
     "user-software",
 )
+FILE = "etc/pip/constraint.txt"
+"""Where NVIDIA's images have the file that their pip obeys."""
 COMMANDS = ("sh", "cat", "env", "pwd", "ls", "touch", "id", "uname", "mkdir", "cp")
 
 
@@ -98,6 +100,7 @@ def push(reference: str, folder: str = "") -> str:
     host, _, rest = reference.partition("/")
     name, _, tag = rest.partition(":")
     registry = Registry(host, name)
+    constrained = [f"PIP_CONSTRAINT=/{FILE}"] if folder and Path(folder, FILE).exists() else []
     manifests = []
     for architecture in ("amd64", "arm64"):
         tars = [layer(architecture), *([copied(folder)] if folder else [])]
@@ -105,7 +108,7 @@ def push(reference: str, folder: str = "") -> str:
         ids = [f"sha256:{hashlib.sha256(tar).hexdigest()}" for tar in tars]
         config = {
             **platform, "rootfs": {"type": "layers", "diff_ids": ids},
-            "config": {"Env": ["PATH=/bin", "FROM_IMAGE=yes"], "Cmd": ["/bin/sh"]},
+            "config": {"Env": ["PATH=/bin", "FROM_IMAGE=yes", *constrained], "Cmd": ["/bin/sh"]},
         }  # fmt: skip
         said = {
             "config": registry.blob("config.v1+json", json.dumps(config).encode()),

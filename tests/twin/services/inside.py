@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from tests.patience import wait_for
 from tests.twin.life import Twin
-from tests.twin.overlay import ROOT
 from tests.twin.services.names import SHADOWED, WEB
+from tests.twin.site_file import ROOT
 from tests.twin.user import EXAMPLE
 
 
@@ -42,11 +42,20 @@ chmod 755 /srv/base/usr/bin/pip
 mkdir -p /srv/base/etc/ssl/certs
 cp -L /etc/ssl/certs/ca-certificates.crt /srv/base/etc/ssl/certs/
 printf '[global]\ncert = /etc/ssl/certs/ca-certificates.crt\n' >/srv/base/etc/pip.conf
+mkdir -p /srv/base/etc/pip /srv/base/usr/lib/python3/dist-packages/flash_attn-2.4.2.dist-info
+printf '%s\n' flash-attn==2.4.2 packaging==23.2 regex==2024.11.6 >/srv/base/etc/pip/constraint.txt
+cd /srv/base/usr/lib/python3/dist-packages
+echo 'VERSION = "2.4.2"' >flash_attn.py
+printf 'Metadata-Version: 2.1\nName: flash_attn\nVersion: 2.4.2\n' >flash_attn-2.4.2.dist-info/METADATA
+printf 'flash_attn.py,,\nflash_attn-2.4.2.dist-info/METADATA,,\n' >flash_attn-2.4.2.dist-info/RECORD
 """
 
 
 def python_image(twin: Twin, reference: str) -> str:
-    """An image with Python and pip, so that `RUN pip install` is real; gives its digest."""
+    """An image with Python and pip, so that `RUN pip install` is real; gives its digest.
+
+    As NVIDIA's it has an older flash-attn, and a constraint file that its pip obeys.
+    """
     if twin.run("test", "-e", "/srv/base/usr/bin/pip").returncode:
         done = twin.run("bash", "-euc", f"{EXAMPLE}/image.sh /srv/base.sqsh{PYTHON}")
         assert done.returncode == 0, done.stderr

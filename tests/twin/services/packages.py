@@ -44,6 +44,11 @@ from setuptools import setup, Extension
 
 setup(ext_modules=[Extension("{module}._C", ["{module}/kernel.c"])])
 """
+STARTS_WITH = (
+    *("deepspeed", "numpy", "packaging", "pybind11", "pyyaml", "requests", "sentencepiece"),
+    *("tokenizers", "transformers"),
+)
+"""What GPT-NeoX starts with, besides torch."""
 KERNEL = """
 #include <Python.h>
 static PyObject *total(PyObject *self, PyObject *args) {
@@ -76,6 +81,8 @@ def write(folder: Path) -> None:
         extension(folder, "flash-attn", version, IMPORTS.format(module="flash_attn"))
     for version in ("1.0", "1.1"):
         _wheel(folder, "twin-pure", version)
+    for name in set(STARTS_WITH) - {"packaging"}:  # the real one is there
+        _wheel(folder, name, "1.0")
     _wheel(folder, "twin-backend", "1.0", "from setuptools.build_meta import *\n")
     for version in ("2.26.2", "2.27.5"):
         _nccl(folder, version)

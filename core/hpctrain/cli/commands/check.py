@@ -9,6 +9,7 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.cli.shared.opening import many, run_options
 from hpctrain.errors import ConfigError, HpctrainError, Problem, fatal
+from hpctrain.session import Session
 
 
 @click.command("check")
@@ -37,10 +38,9 @@ def command(
     if more or gpus or nodes:
         raise ConfigError.of("usage", "several files, --gpus and --nodes go with --trainer")
     problems_by_cluster: dict[str, list[Problem]] = {}
-    for name, session, refused in many(run_file, on, sets, account):
-        problems_by_cluster[session.cluster.name if session else name] = out.completed(
-            _problems(session, refused)
-        )
+    for asked, session in many(run_file, on, sets, account):
+        name = asked if isinstance(session, HpctrainError) else session.cluster.name
+        problems_by_cluster[name] = out.completed(_problems(out, session))
     good = [name for name, problems in problems_by_cluster.items() if not fatal(problems)]
     if not good:
         raise ConfigError(*dict.fromkeys(p for problems in problems_by_cluster.values() for p in problems))
@@ -58,13 +58,12 @@ def command(
     return 0
 
 
-def _problems(session: object, refused: HpctrainError | None) -> list[Problem]:
-    from hpctrain.session import Session
+def _problems(out: Out, session: Session | HpctrainError) -> list[Problem]:
+    from hpctrain.cli.shared.data_check import data_problems
 
-    if refused is not None:
-        return list(refused.problems)
-    assert isinstance(session, Session)
+    if isinstance(session, HpctrainError):
+        return list(session.problems)
     try:
-        return list(session.plan().problems)
+        return [*session.plan().problems, *data_problems(out, session)]
     except HpctrainError as error:
         return list(error.problems)

@@ -8,7 +8,7 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.cli.shared.opening import many, run_options
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.plan.diff import diff
 from hpctrain.ui.table import Column, Table
 
@@ -21,9 +21,9 @@ def command(
 ) -> int:
     """Show what differs between clusters: resources, steps, commands, variables, scheduler words."""
     plans = []
-    for name, session, refused in many(run_file, on, sets, account):
-        if session is None:
-            raise refused or ConfigError.of("no-cluster", f"no cluster {name}")
+    for _, session in many(run_file, on, sets, account):
+        if isinstance(session, HpctrainError):
+            raise session
         plans.append(session.plan())
     if len(plans) < 2:
         raise ConfigError.of("usage", "diff compares two clusters or more", hint="--on A --on B")

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from hpctrain.cli.out import Out
+from hpctrain.cli.shared.data_check import judge_data
 from hpctrain.cli.shared.opening import open_session, run_options
+from hpctrain.run.this_computer import is_here
 from hpctrain.session import Session
 
 
@@ -24,7 +26,7 @@ def command(
     folder: Path | None,
 ) -> int:
     """Write the run's scripts into a folder: the same files that `submit` would use, with a run.sh."""
-    session = open_session(run_file, on, sets, account)
+    session = judge_data(out, open_session(run_file, on, sets, account))
     target = (folder or Path(f"{session.run.name}-{session.cluster.name}")).absolute()
     prepared = session.prepared()
     prepared.eject(target)
@@ -42,8 +44,6 @@ def command(
 
 def _left(session: Session) -> list[Path]:
     """What the run declares by path and lies here alone, when here is not the cluster."""
-    from hpctrain.run.this_computer import is_here
-
     if is_here(session.cluster):
         return []
     files = session.loaded.files.items()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import click
 
 from hpctrain.cli.out import Out
 from hpctrain.cli.shared import scaffold
-from hpctrain.errors import ConfigError, HpctrainError
+from hpctrain.errors import ConfigError, HpctrainError, Problem
 from hpctrain.model.names import is_name
+from hpctrain.render.shell import quoted
 from hpctrain.run import files
 
 SCHEMA = "run.schema.json"
@@ -52,7 +52,7 @@ def run(out: Out, trainer: str | None, example: str | None, cluster: str | None,
         if not write(out, target, SCHEMA_LINE + text):
             return
     _write_schema(out, target)
-    out.next(f"hpctrain plan {shlex.quote(str(target))}")
+    out.next(f"hpctrain plan {quoted(str(target))}")
 
 
 def _write_example(out: Out, title: str, trainer: str, cluster: str | None, target: Path) -> bool:
@@ -93,9 +93,19 @@ def _write_schema(out: Out, target: Path) -> None:
 @click.option(
     "--like", metavar="CLUSTER", help="of a cluster: whose places and queues to start from; local without it"
 )
+@click.option(
+    "--from",
+    "outputs",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="of a cluster: files, or a folder of them, with what its programs print, to fill facts from",
+)
 @click.option("-o", "--out", "target", type=click.Path(path_type=Path), help="a new folder")
 @click.pass_obj
-def plugin(out: Out, name: str, kind: str, like: str | None, target: Path | None) -> None:
+def plugin(
+    out: Out, name: str, kind: str, like: str | None, outputs: tuple[Path, ...], target: Path | None
+) -> None:
     """Write a distribution with a plugin of your own, and the conformance kit as its test.
 
     A cluster is facts to fill in; any other kind is a small plugin that works, to be changed.
@@ -108,18 +118,36 @@ def plugin(out: Out, name: str, kind: str, like: str | None, target: Path | None
             f"{name!r} is not a plain lower-case name that Python can import",
             hint=f"hpctrain init plugin {plain}{chosen}",
         )
-    if like and kind != "cluster":
-        message = f"--like names a cluster, and {name} is to be of the kind {kind}"
+    if (like or outputs) and kind != "cluster":
+        message = f"--{'like' if like else 'from'} tells of a cluster, and {name} is to be of the kind {kind}"
         raise ConfigError.of("usage", message, hint=f"hpctrain init plugin {name} --kind {kind}")
+    if like and outputs:
+        message = "facts begin as those of another cluster, or from outputs; not both"
+        raise ConfigError.of("usage", message, hint=f"hpctrain init plugin {name} --from {outputs[0]}")
     folder = target or Path(f"hpctrain-{name}")
     if folder.exists():
         raise ConfigError.of("exists", f"{folder} exists", hint=f"-o {folder}-2")
-    written = scaffold.plugin(name, like or "local") if kind == "cluster" else scaffold.technology(kind, name)
+    written = _cluster(out, name, like or "local", outputs) if kind == "cluster" else None
+    written = written or scaffold.technology(kind, name)
     for path, text in written.items():
         files.make_folder((folder / path).parent)
         files.write(folder / path, text)
     out.lines([str(folder / path) for path in written])
     out.next(f"cd {folder} && pip install -e '.[test]' && pytest -q")
+
+
+def _cluster(out: Out, name: str, like: str, paths: tuple[Path, ...]) -> dict[str, str]:
+    """The files of a cluster, its facts from outputs where there are any."""
+    if not paths:
+        return scaffold.plugin(name, scaffold.facts_like(name, like))
+    from hpctrain.cli.shared.outputs import cluster_toml, read
+
+    printed = read(paths)
+    out.warn(
+        Problem(code="unknown-output", message=f"nothing was read in {file}", fatal=False)
+        for file in printed.unread
+    )
+    return scaffold.plugin(name, cluster_toml(name, printed))
 
 
 @command.command("site")

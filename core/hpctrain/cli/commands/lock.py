@@ -22,9 +22,9 @@ def command(
     """Resolve current versions, revisions and digests, and write them beside the run file."""
     pins_by_cluster: dict[str, list[dict[str, str]]] = {}
     written = ""
-    for name, session, refused in many(run_file, on, sets, account):
-        if session is None:
-            raise refused or HpctrainError()
+    for name, session in many(run_file, on, sets, account):
+        if isinstance(session, HpctrainError):
+            raise session
         out.warn(session.loaded.problems)
         written = str(path_of(session.source.path))
         pins_by_cluster[session.cluster.name or name] = [
@@ -38,7 +38,13 @@ def command(
     )
     for name, rows in pins_by_cluster.items():
         for row in rows:
-            table.row(name, row["name"], row["value"].split(" ")[0], row["kind"])
+            table.row(name, row["name"], _shown_value(row["value"]), row["kind"])
     out.lines(table.lines(out.term))
     out.say(f"wrote {written}")
     return 0
+
+
+def _shown_value(value: str) -> str:
+    """The version without its hashes; of a list that is one line, what it is a list of."""
+    title, bar, _ = value.partition(" | ")
+    return title if bar else value.split(" ")[0]

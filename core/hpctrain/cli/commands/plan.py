@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import attrs
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.cli.shared.opening import many, open_session, run_options, stop
+from hpctrain.cli.shared.opening import attempted, many, open_session, run_options, stop
 from hpctrain.cli.show import plan_text as show_plan
-from hpctrain.errors import ConfigError, HpctrainError, Problem, fatal
+from hpctrain.errors import ConfigError, HpctrainError, fatal
 from hpctrain.model.plan import Plan
 from hpctrain.session import Session
 
@@ -70,39 +71,28 @@ def _table(
     out: Out, run_file: Path | None, on: tuple[str, ...], sets: tuple[str, ...], account: str | None
 ) -> int:
     """One row a cluster; 0 when the run fits at least one of them."""
-    rows: list[tuple[str, Session | None, Plan | None, HpctrainError | None]] = []
-    for name, session, refused in many(run_file, on, sets, account):
-        plan, error = None, refused
-        if session is not None:
-            try:
-                plan = session.plan()
-                plan = attrs.evolve(plan, problems=tuple(out.completed(plan.problems)))
-            except HpctrainError as raised:
-                error = raised
-        rows.append((name, session, plan, error))
-    if all(plan is None for *_, plan, _ in rows):
-        raise ConfigError(*_all_problems(rows))
+    planned: dict[str, tuple[Session, Plan]] = {}
+    refused: dict[str, HpctrainError] = {}
+    for name, session in many(run_file, on, sets, account):
+        judged = session if isinstance(session, HpctrainError) else attempted(partial(_judged, out, session))
+        if isinstance(judged, HpctrainError):
+            refused[name] = judged
+        else:
+            planned[name] = judged
+    if not planned:
+        raise ConfigError(*dict.fromkeys(problem for error in refused.values() for problem in error.problems))
     if out.flags.json:
         from hpctrain.cli.show.plan_json import document, refusal
 
-        out.document(
-            "plans",
-            plans={
-                name: document(plan, session.survey()) if plan and session else refusal(error)
-                for name, session, plan, error in rows
-            },
-        )
+        plans = {name: document(plan, session.survey()) for name, (session, plan) in planned.items()}
+        out.document("plans", plans=plans | {name: refusal(error) for name, error in refused.items()})
     else:
-        table = show_plan.on_many((name, plan, str(error or "")) for name, _, plan, error in rows)
+        table = show_plan.on_many({name: plan for name, (_, plan) in planned.items()}, refused)
         out.lines(table.lines(out.term))
-    fits = [plan for *_, plan, _ in rows if plan and not any(p.fatal for p in plan.problems)]
-    return 0 if fits else 2
+    return 0 if any(not fatal(plan.problems) for _, plan in planned.values()) else 2
 
 
-def _all_problems(
-    rows: list[tuple[str, Session | None, Plan | None, HpctrainError | None]],
-) -> list[Problem]:
-    problems: dict[Problem, None] = {}
-    for *_, error in rows:
-        problems.update(dict.fromkeys(error.problems if error else ()))
-    return list(problems)
+def _judged(out: Out, session: Session) -> tuple[Session, Plan]:
+    """The plan with all that is wrong with it."""
+    plan = session.plan()
+    return session, attrs.evolve(plan, problems=tuple(out.completed(plan.problems)))

@@ -9,7 +9,7 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.errors import HpctrainError
 from hpctrain.hooks import load, specs
-from hpctrain.hooks.scan import Entry, installed
+from hpctrain.hooks.scan import Entry, installed, switched_off
 from hpctrain.ui.table import Column, Table
 from hpctrain_job.lacking import NO_PACKAGE
 
@@ -21,7 +21,9 @@ def command(out: Out) -> int:
 
     A broken one is shown with the reason, one whose package is missing with the command that installs it.
     """
-    rows = [_row(entry) for entries in installed().values() for entry in entries]
+    off = switched_off(out.environ)
+    every = (entry for entries in installed().values() for entry in entries)
+    rows = [_row(entry) for entry in every if entry.kind != "hooks" or entry.name not in off]
     rows.sort(key=lambda r: (r["kind"], r["name"]))
     if out.flags.json:
         out.document("plugins", plugins=rows)

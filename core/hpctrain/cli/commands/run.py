@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hpctrain.cli.out import Out
+from hpctrain.cli.shared.data_check import judge_data
 from hpctrain.cli.shared.opening import open_session, run_options
 from hpctrain.cli.shared.step_lines import StepLines
 from hpctrain.cli.shared.submitting import ended, lock_first
@@ -38,7 +39,7 @@ def command(
         )
     session = open_session(run_file, on, sets, account)
     allocation = session.allocation()
-    prepared = lock_first(out, session.on_node(), locked=False).prepared()
+    prepared = lock_first(out, judge_data(out, session.on_node()), locked=False).prepared()
     out.warn((*prepared.judge(), *inside.judge(prepared, allocation)))
     with StepLines(out, len(prepared.plan.steps)) as step_lines:
         run, outcome = prepared.submit(step_lines.tell, allocation)

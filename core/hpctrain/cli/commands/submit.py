@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hpctrain.cli.out import Out
+from hpctrain.cli.shared.data_check import judge_data
 from hpctrain.cli.shared.opening import open_session, run_options
 from hpctrain.cli.shared.step_lines import StepLines
 from hpctrain.cli.shared.submitting import begin, ended, lock_first
@@ -27,7 +28,8 @@ def command(
     wait: bool,
 ) -> int:
     """Lock what is not pinned, build what is missing here, submit the jobs with their dependencies."""
-    session = lock_first(out, open_session(run_file, on, sets, account), locked=locked)
+    session = judge_data(out, open_session(run_file, on, sets, account))
+    session = lock_first(out, session, locked=locked)
     prepared = session.prepared()
     begin(out, prepared)
     with StepLines(out, len(prepared.plan.steps)) as step_lines:

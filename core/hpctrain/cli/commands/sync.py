@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -17,6 +18,9 @@ PROXIES = tuple(
 )
 MINUTES = 30
 """The longest that one folder may take."""
+DEEPEST = 6
+"""Folders below the run in which is looked; links are not followed."""
+_OFFLINE = "offline-run-"
 
 
 @click.command("sync")
@@ -48,13 +52,13 @@ def command(out: Out, run: str | None) -> int:
 
 
 def offline(path: Path) -> list[Path]:
-    """The offline folders below a run, oldest first: WANDB_DIR is the run itself or a folder of it."""
-    paths = {
-        *path.glob("offline-run-*"),
-        *path.glob("wandb/offline-run-*"),
-        *path.glob("*/wandb/offline-run-*"),
-    }
-    return sorted((f for f in paths if f.is_dir()), key=lambda f: f.name)
+    """The offline folders below a run, oldest first: in WANDB_DIR, or where a program says that it logs."""
+    runs: list[Path] = []
+    for folder, names, _ in os.walk(path):
+        runs += [Path(folder, name) for name in names if name.startswith(_OFFLINE)]
+        deeper = len(Path(folder).relative_to(path).parts) < DEEPEST
+        names[:] = [name for name in names if deeper and not name.startswith((".", _OFFLINE))]
+    return sorted(runs, key=lambda f: f.name)
 
 
 def _send(out: Out, tools: Tools, wandb: str, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,7 @@ from hpctrain.runfile.reading.find import find_run
 from hpctrain.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from hpctrain.cli.typed import Typed
@@ -59,17 +61,20 @@ def open_session(
 
 def many(
     run_file: Path | None, on: Sequence[str], sets: Sequence[str], account: str | None = None
-) -> Iterator[tuple[str, Session | None, HpctrainError | None]]:
-    """A session for each cluster; one that refuses is told with its error and hurts no other."""
+) -> Iterator[tuple[str, Session | HpctrainError]]:
+    """A session for each cluster, or the error of one that refuses: it hurts no other."""
     _remember(run_file, on, sets, account)
     _say_where(run_file)
     for name in expanded(on) or [""]:
-        try:
-            session = Session(run_file, on=name or None, sets=sets, account=account)
-        except HpctrainError as error:
-            yield name, None, error
-            continue
-        yield name, session, None
+        yield name, attempted(partial(Session, run_file, on=name or None, sets=sets, account=account))
+
+
+def attempted(make: Callable[[], T]) -> T | HpctrainError:
+    """What is made, or the error that says why it cannot be."""
+    try:
+        return make()
+    except HpctrainError as error:
+        return error
 
 
 def _remember(run_file: Path | None, on: Sequence[str], sets: Sequence[str], account: str | None) -> None:

@@ -50,14 +50,19 @@ def site_file(cluster: str) -> str:
     return text.replace("POLL", str(policy.poll_seconds)).replace("TODAY", date.today().isoformat())
 
 
-def plugin(name: str, like: str) -> dict[str, str]:
-    """The files of a new distribution; its facts begin as those of another cluster, to be replaced."""
+def facts_like(name: str, like: str) -> str:
+    """The facts of another cluster, to be replaced one by one."""
     facts = (_folder(like) / "cluster.toml").read_text(encoding="utf-8")
     head = (
         f"# {name}: every value below is {like}'s. Replace each by what your site's pages say, name the\n"
         "# page in a [[source]] with the day on which you read it, and delete what you do not know.\n"
     )
-    files = {f"hpc_{name}/cluster.toml": head + _renamed(facts, name)}
+    return head + _renamed(facts, name)
+
+
+def plugin(name: str, facts: str) -> dict[str, str]:
+    """The files of a new distribution with a cluster of these facts."""
+    files = {f"hpc_{name}/cluster.toml": facts}
     example = _template("run-command.toml").replace("CLUSTER", name)
     files[f"hpc_{name}/examples/hello.toml"] = example
     for path in PLUGIN:

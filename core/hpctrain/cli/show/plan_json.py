@@ -25,6 +25,6 @@ def document(plan: Plan, survey: Survey | None) -> dict[str, Any]:
     return {"digest": plan.digest, "plan": body, "survey": encode(survey) if survey else None}
 
 
-def refusal(error: HpctrainError | None) -> dict[str, Any]:
+def refusal(error: HpctrainError) -> dict[str, Any]:
     """A cluster that refuses, in its row of `plans`."""
-    return {"digest": None, "problems": [problem_json(p) for p in error.problems] if error else []}
+    return {"digest": None, "problems": [problem_json(p) for p in error.problems]}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from hpctrain.errors import HpctrainError
 from hpctrain.model.layer import How
 from hpctrain.model.plan import Plan, PlannedStep, Survey
 from hpctrain.model.train import Numbers
@@ -237,8 +238,8 @@ _LOUD = {RUN_FILE: -1, "core": 1}
 """What the user set is shown first, what core sets for everybody last."""
 
 
-def on_many(plans: Iterable[tuple[str, Plan | None, str]]) -> Table:
-    """`--on all`: one row a cluster; one that refuses keeps its row and says why."""
+def on_many(plans: Mapping[str, Plan], refused: Mapping[str, HpctrainError]) -> Table:
+    """`--on all`: one row a cluster; those that refuse come last and say why."""
     table = Table(
         Column("CLUSTER", style="name"),
         Column("FITS"),
@@ -248,10 +249,7 @@ def on_many(plans: Iterable[tuple[str, Plan | None, str]]) -> Table:
         Column("DIGEST", drop=1),
         Column("WHY NOT"),
     )
-    for name, plan, why in plans:
-        if plan is None:
-            table.row(name, ("error", "no"), "-", "-", "-", "-", why)
-            continue
+    for name, plan in plans.items():
         train = plan.step_named("train")
         fatal = next((p.message for p in plan.problems if p.fatal), "")
         table.row(
@@ -263,4 +261,6 @@ def on_many(plans: Iterable[tuple[str, Plan | None, str]]) -> Table:
             plan.digest[:8],
             fatal or "-",
         )
+    for name, error in refused.items():
+        table.row(name, ("error", "no"), "-", "-", "-", "-", str(error))
     return table

@@ -13,7 +13,10 @@ from hpctrain.cli.show.sections import ANY, Row, Section
 from hpctrain.errors import HpctrainError
 from hpctrain.hooks.load import find, load
 from hpctrain.hooks.scan import names
+from hpctrain.model.cluster import Cluster
 from hpctrain.model.fields import Field, Form, keys_of
+from hpctrain.model.run import RunSpec
+from hpctrain.runfile.layers.settings import Settings
 from hpctrain.runfile.schema import table_schema
 from hpctrain.session import TECHNOLOGIES
 
@@ -23,15 +26,11 @@ TOP = "the top"
 
 def cluster_file() -> list[Section]:
     """Every table of cluster.toml, the keys at its top first."""
-    from hpctrain.model.cluster import Cluster
-
     return list(_tables(CLUSTER_FILE, Cluster, TOP, ("cluster",)))
 
 
 def run_file() -> list[Section]:
     """Every table of a run file, those of installed technologies last."""
-    from hpctrain.model.run import RunSpec
-
     sections = list(_tables(RUN_FILE, RunSpec, TOP, ()))
     for table, kind in TECHNOLOGIES.items():
         for name in names(kind):
@@ -47,8 +46,6 @@ def run_file() -> list[Section]:
 
 def settings() -> list[Section]:
     """Every table of the settings."""
-    from hpctrain.runfile.layers.settings import Settings
-
     return list(_tables(SETTINGS, Settings, TOP, ()))
 
 

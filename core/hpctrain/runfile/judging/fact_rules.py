@@ -57,6 +57,30 @@ def _check_template(*fields: str) -> Check:
     return check
 
 
+_TO_FILL_IN = re.compile(r"<[A-Za-z][\w -]*>", re.ASCII)
+_BARE_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)", re.ASCII)
+
+
+def _check_root(text: str) -> Iterator[Fault]:
+    """What no shell sees before the folder is made: all of it would stand in the folder's name."""
+    yield from _check_template("user", "account", "project", "uid", "home")(text)
+    if match := _TO_FILL_IN.search(text):
+        complaint = f"is {json.dumps(text)}; {match[0]} is yours to fill in"
+        yield Fault(code="wrong-value", complaint=complaint)
+    if match := _BARE_VARIABLE.search(text):
+        complaint = f"is {json.dumps(text)}; a variable is written {_bracketed(match)}"
+        yield Fault(
+            code="wrong-value", complaint=complaint, value=json.dumps(_BARE_VARIABLE.sub(_bracketed, text))
+        )
+    if ":" in text:
+        complaint = f"is {json.dumps(text)}; search paths and binds of containers are cut at a colon"
+        yield Fault(code="wrong-value", complaint=complaint)
+
+
+def _bracketed(variable: re.Match[str]) -> str:
+    return f"${{{variable[1]}}}"
+
+
 def _check_project(text: str) -> Iterator[Fault]:
     """The pattern that finds the project in an account: one group, or there is nothing to find."""
     wrong = tuple(_check_pattern(text))
@@ -140,5 +164,5 @@ FACT_CHECKS: Mapping[Any, Check] = {
     (Queue, "name"): check_name,
     (Place, "account"): _check_template("account", "project"),
     (Policy, "project"): _check_project,
-    (Storage, "path"): _check_template("user", "account", "project", "uid", "home"),
+    (Storage, "path"): _check_root,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,10 @@ ONE_OF: Mapping[type, tuple[str, ...]] = {
     Package: ("requirement", "path", "git"),
 }
 """Exactly one of these keys."""
+
+_FOR_A_SHELL = re.compile(r"(?:^|:)(?:~/|\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?:[/:]|$))", re.ASCII)
+_TO_FILL_IN = re.compile(r"<[A-Za-z][\w-]*(?:[ _-][\w-]+)+>\Z", re.ASCII)
+"""`<your-key>`; one word may be a token of a model: `<s>`."""
 
 AT_MOST_ONE: Mapping[type, tuple[str, ...]] = {Resources: ("nodes", "gpus")}
 
@@ -83,9 +88,18 @@ def check_variables(table: Mapping[str, str]) -> Iterator[Fault]:
 
 
 def check_env(table: Mapping[str, str]) -> Iterator[Fault]:
-    """Names of variables, and no token among their values."""
+    """Names of variables, no token among their values, and nothing that only a shell would replace."""
     yield from check_variables(table)
     yield from check_no_tokens(table)
+    for key, value in table.items():
+        if _FOR_A_SHELL.search(value) or _TO_FILL_IN.match(value):
+            yield Fault(
+                code="env-literal",
+                message=f"{key} will be {json.dumps(value, ensure_ascii=False)}, letter by letter",
+                notes=("no shell reads [env]; in the command one can: bash -c 'export NAME=…; exec …'",),
+                path=(key,),
+                fatal=False,
+            )
 
 
 def _alternatives(value: object) -> Iterator[Fault]:

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from hpctrain.errors import ConfigError, Problem, Span
 from hpctrain.runfile.keys import Keys, dotted, named
-from hpctrain.runfile.reading.toml import loads
+from hpctrain.runfile.reading.toml import TooDeep, loads
 
 if TYPE_CHECKING:
     from hpctrain.runfile.reading.positions import Place
@@ -80,7 +80,7 @@ def parse_toml(text: str, label: str) -> Document:
     text = text.replace("\r\n", "\n")
     try:
         data = loads(text)
-    except RecursionError:
+    except TooDeep:
         raise _deep(label) from None
     except ValueError as error:
         from hpctrain.runfile.reading.syntax import syntax_problem

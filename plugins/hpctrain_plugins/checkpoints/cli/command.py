@@ -74,6 +74,7 @@ class Convert(click.Command):
 @click.option("--layout", type=click.Choice(LAYOUTS), default="pipelined", help="neox: kind of files")
 @click.option("--neox-gqa-layout", type=click.Choice(GQA_LAYOUTS), help="neox: order of attention rows")
 @click.option("--rope-interleaved/--no-rope-interleaved", default=None, help="nanotron: order of rotary rows")
+@click.option("--ranks", type=AT_LEAST_ONE, help="ZeRO with its optimizer, to go on with on so many ranks")
 @click.option("--masters", is_flag=True, help="read the optimizer's fp32 weights")
 @click.option("--shard-bytes", type=AT_LEAST_ONE, default=SHARD_BYTES, help="largest file of hf")
 @click.option("--threads", type=AT_LEAST_ONE, help="that work; else 2, and 1 where bytes only move in memory")
@@ -97,6 +98,8 @@ def command(
 
     Nothing of a checkpoint is executed, memory stays small, and what was written is read again.
     """
+    if options["ranks"] is not None and target == "hf":
+        target = "deepspeed-zero"
     checkpoint = located(source, revision, out.environ, out.say)
     user_options = {name: value for name, value in options.items() if value is not None}
     require_paths(

@@ -62,14 +62,15 @@ def head(report: Report) -> str:
     main = ", ".join(_TYPES.get(name, name) for name, _ in types.most_common(2))
     parameters = amount_text(report.parameters)
     size = size_text(report.bytes_written)
-    return f"{source} -> {report.target_format}   {parameters} parameters, {main}, {size}"
+    ranks = report.decisions.get("ranks")
+    target = f"{report.target_format} (ranks {ranks})" if ranks else report.target_format
+    return f"{source} -> {target}   {parameters} parameters, {main}, {size}"
 
 
 def done(out: Out, report: Report) -> None:
     """Print how a conversion went: time, memory, size, notes."""
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     out.say(
-        f"{head(report)}, peak memory {size_text(memory)}",
+        f"{head(report)}, peak memory {size_text(_peak_memory())}",
         f"wrote {_tensors(report)}   {duration_text(report.seconds)}",
         *_notes(report),
         f"verified: every source tensor used once or named{_trip(report)}{_shapes(report)}",
@@ -77,6 +78,16 @@ def done(out: Out, report: Report) -> None:
     )
     out.warn(_warnings(report))
     out.lines([str(report.out)])
+
+
+def _peak_memory() -> int:
+    """Of this program; what getrusage says is inherited from the one that started it."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    peaks = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+    return 1024 * (peaks[0] if peaks else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def mapping(out: Out, report: Report) -> None:
@@ -121,11 +132,11 @@ def _notes(report: Report) -> list[str]:
     reasons = Counter(report.ignored.values())
     ignored = [f"ignored {number}: {reason}" for reason, number in reasons.most_common()]
     left = report.decisions.get("files_left", [])
-    left_line = [f"not copied: {', '.join(left[:_LISTED])}{_more(left)}"] if left else []
+    left_line = [f"not copied: {', '.join(left[:_LISTED])}{_rest_count(left)}"] if left else []
     return [*([f"base: {base}"] if base else []), *ignored, *left_line, *report.swept]
 
 
-def _more(names: list[str]) -> str:
+def _rest_count(names: list[str]) -> str:
     return f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
 
 
@@ -135,8 +146,8 @@ def _warnings(report: Report) -> list[Problem]:
 
 def _shapes(report: Report) -> str:
     if report.shapes == "unproven":
-        return "; unproven: shapes, which follow from no configuration of a known family"
-    return "; shapes as the configuration says"
+        return "; unproven: shapes, which the configuration does not say for every tensor"
+    return f"; shapes as the {report.shapes} says"
 
 
 def _trip(report: Report) -> str:
@@ -144,4 +155,16 @@ def _trip(report: Report) -> str:
         return ""
     if not report.logits:
         return "; round trip exact"
-    return f"; round trip exact; logits equal within {report.logits['difference']:.0e}"
+    return f"; round trip exact; logits equal within {report.logits['difference']:.0e}{_judges(report)}"
+
+
+def _judges(report: Report) -> str:
+    """Who computed: two ways that share nothing, or our own alone, and why."""
+    library = report.logits["library"]
+    if "by" in library:
+        return f", by {library['by']} within {library['difference']:.0e}"
+    ways = {report.logits["source_flow"], report.logits["target_flow"]}
+    authors = (
+        "two ways of our own" if len(ways) > 1 else "one way of our own, which proves values and no meaning"
+    )
+    return f", by {authors}: {library['reason']}"

@@ -8,8 +8,7 @@ from pathlib import Path
 import attrs
 
 from hpctrain.command import RunDirectory
-from hpctrain.plugin import ConfigError
-from hpctrain_job import documents
+from hpctrain.plugin import ConfigError, Layout
 from hpctrain_plugins.checkpoints.newest import newest
 
 
@@ -80,26 +79,25 @@ def all_of(reference: str, environ: Mapping[str, str]) -> tuple[Path, dict[str, 
     if path.exists() and not path.is_dir():
         raise ConfigError.of("checkpoint-missing", f"{reference} is no folder", where=reference)
     home, layout = _home(_run(reference, environ))
-    return home / layout["folder"], {"name": layout["name"], "complete": layout["complete"]}
+    return home / layout.folder, {"name": layout.name, "complete": layout.complete}
 
 
 def _of_run(run: RunDirectory, say: Callable[[str], object]) -> Source:
     """The newest complete checkpoint of a run, by what its plan says of its trainer."""
     home, layout = _home(run)
-    path = newest(home / layout["folder"], layout["name"], layout["complete"], say)
-    return Source(path, layout["format"], home)
+    path = newest(home / layout.folder, layout.name, layout.complete, say)
+    return Source(path, layout.format, home)
 
 
-def _home(run: RunDirectory) -> tuple[Path, dict[str, str]]:
+def _home(run: RunDirectory) -> tuple[Path, Layout]:
     """Where a run's checkpoints go, and how its trainer names them."""
     from hpctrain.command import graph_of
     from hpctrain.plugin import Loc
     from hpctrain.toolbox import plain_text
 
     graph = graph_of(run)
-    train = documents.read(run.plan).get("train") or {}
-    layout = train.get("checkpoints")
-    if not layout:
+    layout = run.layout
+    if layout is None:
         raise ConfigError.of(
             "checkpoint-missing",
             f"the location of {run.title}'s checkpoints is not known: its trainer does not declare it",

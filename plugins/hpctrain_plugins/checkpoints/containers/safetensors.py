@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ import attrs
 from hpctrain.plugin import IntegrityError
 from hpctrain_job import documents
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
-from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor, whole
+from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, PACKED_BITS, Packed, Tensor, whole
 
 _LONGEST_HEADER = 100 << 20
 """What the format itself allows."""
@@ -51,6 +52,8 @@ def read_header(path: Path) -> Header:
 def _tensor(name: str, entry: Mapping[str, Any], path: Path, data: int) -> Tensor:
     dtype, shape = entry["dtype"], tuple(int(n) for n in entry["shape"])
     low, high = entry["data_offsets"]
+    if dtype in PACKED_BITS:
+        return _packed(name, Packed(dtype, shape), path, (data, low, high))
     if dtype not in ITEMSIZE:
         raise IntegrityError.of(
             "checkpoint-damaged", f"{name} in {path} has the unknown type {dtype}", where=name
@@ -60,6 +63,16 @@ def _tensor(name: str, entry: Mapping[str, Any], path: Path, data: int) -> Tenso
         message = f"{name} in {path} has {high - low} bytes where its shape needs {tensor.nbytes}"
         raise IntegrityError.of("checkpoint-shape", message, where=name)
     return tensor
+
+
+def _packed(name: str, packed: Packed, path: Path, place: tuple[int, int, int]) -> Tensor:
+    """A tensor of elements smaller than a byte, as its bytes."""
+    data, low, high = place
+    size, bits = divmod(math.prod(packed.shape) * PACKED_BITS[packed.dtype], 8)
+    if bits or min(packed.shape, default=0) < 0 or (high - low, low < 0) != (size, False):
+        message = f"{name} in {path} has {high - low} bytes where its shape needs {size}"
+        raise IntegrityError.of("checkpoint-shape", message, where=name)
+    return attrs.evolve(whole(name, "U8", (size,), path, data + low), packed=packed)
 
 
 def _without_gaps(path: Path, tensors: Mapping[str, Tensor], at: int) -> int:
@@ -82,7 +95,8 @@ def plan_file(name: str, tensors: Iterable[tuple[str, Tensor, str]], metadata: M
     placed, at = [], 0
     for key, tensor, dtype in tensors:
         size = tensor.numel * ITEMSIZE[dtype]
-        header[key] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [at, at + size]}
+        stored = tensor.packed or Packed(dtype, tensor.shape)
+        header[key] = {"dtype": stored.dtype, "shape": list(stored.shape), "data_offsets": [at, at + size]}
         placed.append((at, tensor, dtype))
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()

@@ -73,6 +73,13 @@ class Archive:
         return list(self.entries.values())
 
 
+def pickle_of(path: Path) -> bytes:
+    """The pickle of a file that `open_archive` has read."""
+    with zipfile.ZipFile(path) as archive:
+        name = next(n for n in archive.namelist() if n.count("/") == 1 and n.endswith("/data.pkl"))
+        return archive.read(name)
+
+
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import attrs
 
-from hpctrain_plugins.checkpoints.containers.unpickle import STORAGES
+from hpctrain_plugins.checkpoints.containers.torchzip import Archive
+from hpctrain_plugins.checkpoints.containers.unpickle import STORAGES, Inert, Marker
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
-from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor
+from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor, whole
 
 ZIP64_FROM = 0xFFFFFFFF
 """From this size on the long records are written."""
@@ -47,8 +49,13 @@ class _Pickle:
     def _put(self, value: Any) -> None:
         if isinstance(value, Saved):
             self._tensor(value)
+        elif isinstance(value, Inert):
+            self._object(value)
+        elif isinstance(value, Marker):
+            self.out.write(f"ctorch\n{value.name}\n".encode())
         elif isinstance(value, Mapping):
-            self.out.write(b"}(")
+            ordered = isinstance(value, OrderedDict)
+            self.out.write(b"ccollections\nOrderedDict\n)R(" if ordered else b"}(")
             for key, item in value.items():
                 self._put(key)
                 self._put(item)
@@ -60,6 +67,16 @@ class _Pickle:
             self.out.write(b"e" if isinstance(value, list) else b"t")
         else:
             self.out.write(_scalar(value))
+
+    def _object(self, value: Inert) -> None:
+        """An object of a class that is not ours, as it was: made of its arguments, or given its state."""
+        module, name = value.origin
+        self.out.write(f"c{module}\n{name}\n".encode())
+        self._put(value.args)
+        self.out.write(b"R" if value.args else b"\x81")
+        if value.state is not None:
+            self._put(value.state)
+            self.out.write(b"b")
 
     def _tensor(self, saved: Saved) -> None:
         key = len(self.saved)
@@ -120,16 +137,28 @@ def plan_file(name: str, value: Any, zip64_from: int = ZIP64_FROM) -> OutFile:
     """A `.pt` file that holds `value`, whose tensors are `Saved`."""
     pickler = _Pickle()
     text = pickler.dump(value)
+    return _file(name, text, {str(key): saved for key, saved in enumerate(pickler.saved)}, zip64_from)
+
+
+def plan_copy(name: str, archive: Archive, text: bytes) -> OutFile:
+    """A file with the tensors of another, byte by byte, and `text` for its pickle."""
+    blocks = {
+        key: Saved(whole(entry.name, "U8", (entry.size,), archive.path, entry.offset), "U8")
+        for key, entry in archive.entries.items()
+    }
+    return _file(name, text, blocks, ZIP64_FROM)
+
+
+def _file(name: str, text: bytes, blocks: Mapping[str, Saved], zip64_from: int) -> OutFile:
     contents: list[tuple[str, int, bytes | None]] = [
         ("data.pkl", len(text), text),
         ("byteorder", 6, b"little"),
     ]
-    sizes = [s.tensor.numel * ITEMSIZE[s.dtype] for s in pickler.saved]
-    contents += [(f"data/{key}", size, None) for key, size in enumerate(sizes)]
+    contents += [(f"data/{key}", s.tensor.numel * ITEMSIZE[s.dtype], None) for key, s in blocks.items()]
     contents.append(("version", 2, b"3\n"))
     entries, at = _place(contents, zip64_from)
     data_entries = [e for e in entries if e.text is None]
-    parts = tuple(Part(e.data, s.tensor, s.dtype) for e, s in zip(data_entries, pickler.saved, strict=True))
+    parts = tuple(Part(e.data, s.tensor, s.dtype) for e, s in zip(data_entries, blocks.values(), strict=True))
     empty = b"".join(_directory(entries, dict.fromkeys(range(len(entries)), 0), at, zip64_from))
     texts = tuple((e.data, e.text) for e in entries if e.text is not None)
     seal = partial(_seal, entries, at, zip64_from)

@@ -81,6 +81,8 @@ class TensorRef:
 class Inert:
     """Stands for an object whose class is not ours to make; keeps what it was made from."""
 
+    origin: tuple[str, str] = ("", "")
+    """The module and the name of the class."""
     args: tuple[Any, ...]
     state: Any
 
@@ -129,8 +131,16 @@ def _size(value: Any = ()) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _inert(name: str) -> type[Inert]:
-    return type(name, (Inert,), {})
+def _inert(module: str, name: str) -> type[Inert]:
+    return type(name, (Inert,), {"origin": (module, name)})
+
+
+def object_like(origin: tuple[str, str], state: Any) -> Inert:
+    """An object of a class that files of one format have, to be written as one of theirs."""
+    instance = _ALLOWED[origin]()
+    instance.state = state
+    assert isinstance(instance, Inert)
+    return instance
 
 
 _INERT = (
@@ -152,7 +162,7 @@ _INERT = (
 
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): OrderedDict,
-    ("collections", "defaultdict"): _inert("defaultdict"),
+    ("collections", "defaultdict"): _inert("collections", "defaultdict"),
     ("__builtin__", "set"): set,  # protocols 0 to 2 write the module's name of Python 2
     ("__builtin__", "getattr"): _member,
     ("builtins", "set"): set,
@@ -161,14 +171,14 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_parameter"): _first,
     ("torch._tensor", "_rebuild_from_type_v2"): _call_tensor,
     ("torch", "Size"): _size,
-    ("torch", "device"): _inert("device"),
+    ("torch", "device"): _inert("torch", "device"),
     ("torch", "Tensor"): Marker("Tensor"),
     ("torch.nn.parameter", "Parameter"): Marker("Parameter"),
-    ("torch.serialization", "_get_layout"): _inert("layout"),
-    ("torch._utils", "_get_layout"): _inert("layout"),
+    ("torch.serialization", "_get_layout"): _inert("torch.serialization", "_get_layout"),
+    ("torch._utils", "_get_layout"): _inert("torch._utils", "_get_layout"),
     **{("torch", name): Marker(name) for name in (*STORAGES, *DTYPES)},
     ("torch.storage", "UntypedStorage"): Marker("UntypedStorage"),
-    **{pair: _inert(pair[1]) for pair in _INERT},
+    **{pair: _inert(*pair) for pair in _INERT},
 }
 
 

@@ -11,6 +11,7 @@ from hpctrain.plugin import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.containers import torchzip, unpickle
 from hpctrain_plugins.checkpoints.containers.unpickle import Inert, TensorRef
 from hpctrain_plugins.checkpoints.copying.publishing import inside
+from hpctrain_plugins.checkpoints.foreign import is_megatron_core
 from hpctrain_plugins.checkpoints.formats import roots
 from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, describe
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
@@ -41,7 +42,7 @@ _WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.
 
 
 def _holds(path: Path) -> bool:
-    return (path / _DIRECTORY).is_file() and any(path.glob("*.distcp"))
+    return (path / _DIRECTORY).is_file() and any(path.glob("*.distcp")) and not is_megatron_core(path)
 
 
 def detect(path: Path) -> bool:

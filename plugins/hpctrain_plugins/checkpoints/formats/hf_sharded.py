@@ -9,6 +9,7 @@ from hpctrain.plugin import IntegrityError
 from hpctrain_job import documents
 from hpctrain_plugins.checkpoints.containers import safetensors
 from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, describe
+from hpctrain_plugins.checkpoints.formats.hf.check import check
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
@@ -45,6 +46,12 @@ def read(path: Path, options: ConvertOptions) -> Model:
         )
         model.tensors[name] = assemble(name, parts, shape)
     describe(model, step, options)
+    if not check(model, step):
+        count = len({file.name.split("-model-")[0] for file in step.glob(_GLOB)})
+        message = f"no file of {step} says how many ranks wrote it: of {count} or more, a lost last one shows"
+        model.warnings.append(
+            f"{message} only in the shapes, which no configuration here says; --config FILE"
+        )
     return model
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpctrain.plugin import ConfigError
-from hpctrain_plugins.checkpoints.formats import zero_files
+from hpctrain_plugins.checkpoints.formats import zero_files, zero_ranks
 from hpctrain_plugins.checkpoints.formats.hf import config_of, read_json
 from hpctrain_plugins.checkpoints.formats.hf.beside import beside
 from hpctrain_plugins.checkpoints.formats.neox import shards as neox_shards
@@ -32,6 +32,8 @@ def read(path: Path, options: ConvertOptions) -> Model:
     """The model of one step; an adapter that was trained alone is merged into its base."""
     step = step_folder(path, options.tag, "latest", _holds)
     partitions = zero_files.read(step)
+    if options.ranks is not None and len(partitions) == 1:
+        return zero_ranks.state(path, partitions[0])
     if len(partitions) > 1:
         message = f"{step} was trained with {len(partitions)} tensor-parallel ranks"
         raise ConfigError.of("checkpoint-unsupported", message, where=str(step), hint="--from neox --masters")

@@ -11,7 +11,7 @@ from hpctrain.plugin import After, Cmd, ConfigError, EnvVar, Launch, Layer, Need
 from hpctrain_plugins.checkpoints.cli import as_job
 from hpctrain_plugins.checkpoints.hub.experiment import HubCheckpoint
 from hpctrain_plugins.checkpoints.hub.ledger import Ledger
-from hpctrain_plugins.checkpoints.hub.work import Task, planned
+from hpctrain_plugins.checkpoints.hub.work import TO_CONVERT, Task, planned
 
 NAME = "publish"
 
@@ -42,12 +42,12 @@ def submit(
 
 def _to_convert(task: Task, ledger: Ledger) -> list[HubCheckpoint]:
     rows = zip(task.checkpoints, planned(task, ledger), strict=True)
-    return [f for f, row in rows if row.model == "to do" and not (task.place / f.path.name).exists()]
+    return [f for f, row in rows if row.model == TO_CONVERT]
 
 
 def _conversion(task: Task, checkpoint: HubCheckpoint, settings: Mapping[str, Any]) -> Step:
     options = {name: settings[name] for name in _OF_CONVERSIONS if settings[name] is not None}
-    out = task.place / checkpoint.path.name
+    out = task.conversion_of(checkpoint)
     return as_job.conversion(checkpoint.path, "hf", out, options, name=f"convert-{checkpoint.step}")
 
 

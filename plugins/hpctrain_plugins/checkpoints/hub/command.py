@@ -27,7 +27,7 @@ FOLDER = click.Path(path_type=Path)
 @click.argument("source")
 @click.argument("repository", metavar="ORG/EXPERIMENT")
 @click.option("-o", "--out", "place", type=FOLDER, help="for conversions and the ledger; else beside SOURCE")
-@click.option("--dry-run", is_flag=True, help="show what is published and what would be; contact nothing")
+@click.option("--dry-run", is_flag=True, help="show each file that would be uploaded; contact nothing")
 @click.option("--upload-neox-only", is_flag=True, help="only the trainer's own files, no conversion")
 @click.option("--skip-neox-upload", is_flag=True, help="only the converted models")
 @click.option("--upload-delay", default="0", metavar="SECONDS|random", help="before the first upload")
@@ -132,7 +132,7 @@ def _show_rows(out: Out, task: Task, ledger: Any, rows: list[Row]) -> int:
             repository=task.model,
             raw=task.raw,
             ledger=str(ledger.path),
-            rows=[{"step": r.step, "model": r.model, "raw": r.raw, "eval": r.eval} for r in rows],
+            rows=[_json(row) for row in rows],
             problems=[problem_json(p) for p in problems],
         )
         return code
@@ -140,8 +140,35 @@ def _show_rows(out: Out, task: Task, ledger: Any, rows: list[Row]) -> int:
     for row in rows:
         table.row(f"global_step{row.step}", row.model, row.raw, row.eval)
     out.lines(table.lines(out.term))
+    out.lines(_leaving(rows))
     out.say(f"{ledger.path}   what was published")
     return out.problems(_Several(*problems)) and code if problems else 0
+
+
+def _json(row: Row) -> dict[str, Any]:
+    columns = {"step": row.step, "model": row.model, "raw": row.raw, "eval": row.eval}
+    return {**columns, "files": row.leaving} if row.leaving else columns
+
+
+def _leaving(rows: list[Row]) -> list[str]:
+    """What would be uploaded where, file by file; revisions with the same names share their list."""
+    from hpctrain.command import size_text
+
+    revisions: dict[tuple[str, tuple[str, ...]], list[tuple[int, int]]] = {}
+    for row in rows:
+        for repository, files in row.leaving.items():
+            group = revisions.setdefault((repository, tuple(files)), [])
+            group.append((row.step, sum(files.values())))
+    lines = []
+    for (repository, names), group in revisions.items():
+        steps = f"global_step{group[0][0]}" + (f" to {group[-1][0]}" if len(group) > 1 else "")
+        total = size_text(sum(size for _, size in group))
+        lines += [
+            "",
+            f"would be uploaded to {repository}@{steps}, {total} in all:",
+            *(f"  {n}" for n in names),
+        ]
+    return lines
 
 
 class _Several(HpctrainError):

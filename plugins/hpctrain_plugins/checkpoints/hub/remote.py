@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from fnmatch import fnmatch
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from hpctrain.plugin import IntegrityError
-from hpctrain_plugins.checkpoints import links
+from hpctrain_plugins.checkpoints.hub import leaving
 from hpctrain_plugins.checkpoints.hub.retries import Retries
-from hpctrain_plugins.checkpoints.record import RECORD
-
-LEFT_OUT = (".*", "*/.*", RECORD)
-"""Not uploaded: hidden files, and our own record, which names folders of this computer."""
 
 _OF_THE_HUB = (".gitattributes", "README.md")
 """Files that every new repository gets; a revision with no others is empty."""
@@ -37,11 +32,10 @@ class Remote:
     def holds(self, revision: str, folder: Path) -> bool:
         """Whether the revision is there, with the same content; IntegrityError when it is another
         or when a link here leads out of the folder."""
-        links.check(folder)
+        local_files = {n: file for n, file in leaving.files(folder).items() if n not in _OF_THE_HUB}
         remote_files = self._files(revision)
         if not remote_files:
             return False
-        local_files = dict(_files(folder))
         for path in sorted(local_files.keys() | remote_files.keys()):
             if (
                 path not in local_files
@@ -58,14 +52,17 @@ class Remote:
 
     def upload(self, revision: str, folder: Path) -> str:
         """Publish the folder as that revision, in one commit; the commit's name."""
+        from huggingface_hub import CommitOperationAdd
+
+        files = leaving.files(folder)
         self._ask(lambda: self.api.create_branch(self.name, branch=revision, exist_ok=True))
         commit = self._ask(
-            lambda: self.api.upload_folder(
+            lambda: self.api.create_commit(
                 repo_id=self.name,
-                folder_path=folder,
+                # What the hub's library notes in an operation is of one attempt.
+                operations=[CommitOperationAdd(name, file) for name, file in files.items()],
                 revision=revision,
                 commit_message=revision,
-                ignore_patterns=list(LEFT_OUT),
             )
         )
         return str(commit.oid)
@@ -99,13 +96,6 @@ def client() -> Any:
 
 def _without_hubs(files: dict[str, Any]) -> dict[str, Any]:
     return {path: row for path, row in files.items() if path not in _OF_THE_HUB}
-
-
-def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    for file in sorted(folder.rglob("*")):
-        path = file.relative_to(folder).as_posix()
-        if file.is_file() and path not in _OF_THE_HUB and not any(fnmatch(path, p) for p in LEFT_OUT):
-            yield path, file
 
 
 def _is_same_file(file: Path, row: Any) -> bool:

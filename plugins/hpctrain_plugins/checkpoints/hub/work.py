@@ -10,10 +10,13 @@ import attrs
 
 from hpctrain.plugin import HpctrainError, NotReachable, Problem
 from hpctrain_plugins.checkpoints.hub.experiment import HubCheckpoint
+from hpctrain_plugins.checkpoints.hub.leaving import files
 from hpctrain_plugins.checkpoints.hub.ledger import Ledger
 from hpctrain_plugins.checkpoints.hub.remote import Remote
 
 RANDOM = "random"
+TO_CONVERT = "to convert"
+"""What a dry run says of a model that is not made yet; its files are known afterwards."""
 _LONGEST_DELAY = 43_200.0
 
 
@@ -32,6 +35,10 @@ class Task:
     remove: bool = False
     """Remove a conversion once it is published."""
 
+    def conversion_of(self, checkpoint: HubCheckpoint) -> Path:
+        """Where it is converted to; the folder appears whole, so one that is there is finished."""
+        return self.place / checkpoint.path.name
+
 
 @attrs.define(kw_only=True)
 class Row:
@@ -41,6 +48,8 @@ class Row:
     model: str = "-"
     raw: str = "-"
     eval: str = "-"
+    leaving: dict[str, dict[str, int]] = attrs.field(factory=dict)
+    """Of a dry run: repository -> the files that would be uploaded, with their bytes."""
     problems: list[Problem] = attrs.field(factory=list)
     code: int = 0
     """The exit code of its first problem."""
@@ -63,13 +72,31 @@ def delay(setting: str) -> float:
 
 
 def planned(task: Task, ledger: Ledger) -> list[Row]:
-    """What is published already and what would be, as the ledger says."""
+    """What is published already, as the ledger says, and each file that would be."""
     done = ledger.done()
 
-    def word(checkpoint: HubCheckpoint, repository: str | None) -> str:
-        return "-" if repository is None else done.get((checkpoint.step, repository), "to do")
+    def word(row: Row, repository: str | None, folder: Path) -> str:
+        if repository is None:
+            return "-"
+        if (row.step, repository) in done:
+            return done[row.step, repository]
+        if not folder.exists():
+            return TO_CONVERT
+        try:
+            row.leaving[repository] = {name: file.stat().st_size for name, file in files(folder).items()}
+        except HpctrainError as error:
+            row.problems += error.problems
+            row.code = row.code or error.exit_code
+            return "refused"
+        return "to do"
 
-    return [Row(step=f.step, model=word(f, task.model), raw=word(f, task.raw)) for f in task.checkpoints]
+    rows = []
+    for checkpoint in task.checkpoints:
+        row = Row(step=checkpoint.step)
+        row.raw = word(row, task.raw, checkpoint.path)
+        row.model = word(row, task.model, task.conversion_of(checkpoint))
+        rows.append(row)
+    return rows
 
 
 def publish(task: Task, ledger: Ledger, crew: Crew) -> list[Row]:
@@ -110,14 +137,10 @@ class _Work:
             row.model = self._published(checkpoint, task.model, lambda: self._converted(checkpoint))
             row.eval = self._evaluated(checkpoint, task.model)
             if task.remove:
-                _remove(self._folder(checkpoint))
-
-    def _folder(self, checkpoint: HubCheckpoint) -> Path:
-        return self._task.place / checkpoint.path.name
+                _remove(task.conversion_of(checkpoint))
 
     def _converted(self, checkpoint: HubCheckpoint) -> Path:
-        """The conversion; a folder appears whole, so one that is there is finished."""
-        out = self._folder(checkpoint)
+        out = self._task.conversion_of(checkpoint)
         if not out.exists():
             self._crew.convert(checkpoint.path, out)
         return out

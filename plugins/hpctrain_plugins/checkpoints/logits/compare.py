@@ -14,7 +14,7 @@ from hpctrain_plugins.checkpoints.copying.casts import Array
 from hpctrain_plugins.checkpoints.formats import nanotron as nanotron_format
 from hpctrain_plugins.checkpoints.formats import neox as neox_format
 from hpctrain_plugins.checkpoints.formats.neox.config import need
-from hpctrain_plugins.checkpoints.logits import hf, nanotron, neox
+from hpctrain_plugins.checkpoints.logits import hf, library, nanotron, neox
 from hpctrain_plugins.checkpoints.logits.weights import Weights
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
@@ -52,22 +52,49 @@ def compare(source: Side, target: Side, exactness: str) -> dict[str, Any]:
     dtype = source.options.target_dtype
     have = _logits(source, tokens, dtype)[:, :vocab]
     got = _logits(target, tokens, "keep")[:, :vocab]
-    difference = float(np.abs(have - got).max() / max(np.abs(have).max(), np.finfo(np.float64).tiny))
+    difference = _difference(have, got)
     limit = max(_LIMIT, _GROWTH * _coarsest(target.model)) if exactness == "arithmetic" else _LIMIT
     if not difference <= limit:
-        raise IntegrityError.of(
-            "checkpoint-logits",
-            f"logits of {target.format} differ from those of {source.path} by {difference:.1e}",
-            where=str(source.path),
-            notes=(f"{limit:.1e} of the largest logit is allowed",),
-        )
+        _refuse(f"logits of {target.format} differ from those of {source.path}", source, difference, limit)
     return {
         "tokens": _TOKENS,
         "source_flow": source.name,
         "target_flow": target.name,
         "difference": difference,
         "limit": limit,
+        "library": _by_library(source, target, tokens, have, max(limit, library.LIMIT)),
     }
+
+
+def _by_library(
+    source: Side, target: Side, tokens: Sequence[int], have: Array, limit: float
+) -> dict[str, Any]:
+    """What transformers makes of the side that is its own, beside what the source computes."""
+    side = next((s for s in (target, source) if s.format == "hf"), None)
+    if side is None or (side is source and source.options.dtype != "keep"):
+        return {"reason": "neither side as it is computed is a folder of transformers"}
+    opinion = library.ask(side.path, side.model, tokens)
+    if opinion.logits is None:
+        return {"reason": opinion.reason}
+    difference = _difference(have, opinion.logits[:, : have.shape[1]])
+    if not difference <= limit:
+        message = f"logits that {opinion.by} computes from {side.format} differ from those of {source.path}"
+        _refuse(message, source, difference, limit)
+    return {"by": opinion.by, "difference": difference}
+
+
+def _difference(have: Array, got: Array) -> float:
+    """How far the farthest logit is away, as a share of the largest."""
+    return float(np.abs(have - got).max() / max(np.abs(have).max(), np.finfo(np.float64).tiny))
+
+
+def _refuse(message: str, source: Side, difference: float, limit: float) -> None:
+    raise IntegrityError.of(
+        "checkpoint-logits",
+        f"{message} by {difference:.1e}",
+        where=str(source.path),
+        notes=(f"{limit:.1e} of the largest logit is allowed",),
+    )
 
 
 def _coarsest(model: Model) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpctrain.plugin import Bind, Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
+from hpctrain.plugin import Bind, Binding, Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
 from hpctrain_plugins.environments.apptainer.options import Options as Options
 
 if TYPE_CHECKING:
@@ -18,16 +18,18 @@ HPCTRAIN_API = 1
 
 
 @hookimpl
-def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
-    """The image's digest, and every package at its version on top of what the image has."""
-    from hpctrain_plugins.environments.apptainer import pins
+def pin(
+    run: RunSpec, cluster: Cluster, binding: Binding, pins: tuple[Pin, ...], tools: ProgramRunner
+) -> list[Pin]:
+    """The image's digest, what it has, and every package at its version on top of that."""
+    from hpctrain_plugins.environments.apptainer import pins as pinning
 
-    return pins.resolve(run, cluster, tools)
+    return pinning.resolve(run, cluster, binding, pins, tools)
 
 
 @hookimpl
 def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, ...]:
-    """The image, a list of what it has where nobody knows it, and the overlay."""
+    """The image, a list of what it has where nobody asked it, the overlay, and the proof of it."""
     from hpctrain_plugins.environments.apptainer import build
 
     return build.steps(run, cluster, pins)
@@ -51,17 +53,18 @@ def surround(run: RunSpec, cluster: Cluster, step: Step) -> Layer | None:
 
 @hookimpl
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
-    """An image that nobody knows; a target that is the home directory."""
+    """An image that nobody asked, what of it is replaced; a target that is the home directory."""
     from hpctrain_plugins.environments.apptainer import image_request
     from hpctrain_plugins.environments.image import checks
 
     request = image_request.read(run, cluster, plan.pins)
-    lacking = checks.lacking(run, request.has) if request.overlay and request.has else ()
-    return [
-        *checks.home(cluster, plan),
-        *checks.unknown(plan, request.image.text, image_request.WHERE),
-        *lacking,
-    ]
+    name = request.image.text
+    problems = [*checks.home(cluster, plan), *checks.unknown(plan, name, request.replaced)]
+    if request.overlay and request.has:
+        problems += checks.lacking(run, request.has)
+        named, where = request.options.replace, "environment.apptainer.replace"
+        problems += checks.replacing(request.has, name, request.replaced, named, where)
+    return problems
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""The steps of an environment in an image: `image` here, `inspect` where nobody knows it, then `env`."""
+"""The steps of an environment in an image: `image` here, `inspect` where nobody asked it, `env`, `verify`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hpctrain.plugin import (
 from hpctrain.toolbox import clone_source, copy_source, pinned_commit
 from hpctrain_plugins.environments.apptainer import image_request
 from hpctrain_plugins.environments.apptainer.image_request import INSIDE, ImageRequest
-from hpctrain_plugins.environments.image import known_images
+from hpctrain_plugins.environments.image import pip, proof
 from hpctrain_plugins.environments.wheels import lists, pip_env
 from hpctrain_plugins.environments.wheels.packages_spec import short, step_file
 
@@ -31,7 +31,10 @@ WORK = Var("WORK")
 VENV = Join(WORK, ".venv")
 """Beside what will be published, in the build's own folder: it goes with the build, however that ends."""
 PYTHON = f"{INSIDE}/bin/python"
+FRESH = ("--no-cache-dir",)
 HAS = "has.txt"
+CONSTRAINT = step_file("constraint.txt")
+"""The constraint file of the step, which is written in the image."""
 OPENED = ("chmod", "-R", "a+rX")
 """A job's umask closed it to everybody but its builder; who may read the file itself is its role's to say."""
 
@@ -43,11 +46,12 @@ def steps(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, 
     overlay = request.overlay
     if overlay is None:
         return pull_steps
-    unknown = request.has is None
+    env = _env(request, overlay)
     return (
         *pull_steps,
-        *((_inspect(request),) if unknown else ()),
-        _env(request, overlay, inspected=unknown),
+        *((_inspect(request),) if request.has is None else ()),
+        env,
+        proof.step(request.imported, {"overlay": overlay.key}, request.arch, (env,)),
     )
 
 
@@ -82,10 +86,16 @@ def _pull(request: ImageRequest) -> Step:
 def _inspect(request: ImageRequest) -> Step:
     """What the image has, asked in the image."""
     print_it = _inside(request, (), "python3", "-m", "hpctrain_job.packages", stdout=WORK)
-    return Step(name="inspect", commands=(print_it,), needs=frozenset({Need.TARGET}), makes=request.listed)
+    return Step(
+        name="inspect",
+        commands=(print_it,),
+        needs=frozenset({Need.TARGET}),
+        makes=request.listed,
+        layer=pip_env.layer(),  # what lies in ~/.local is not the image's
+    )
 
 
-def _env(request: ImageRequest, artifact: Artifact, *, inspected: bool) -> Step:
+def _env(request: ImageRequest, artifact: Artifact) -> Step:
     ext3 = request.options.overlay == "ext3"
     room: tuple[Word, ...] = (Join("--overlay=", WORK),) if ext3 else (_bind(VENV, INSIDE),)
     size = ("--sparse", "--size", str(request.options.size_mb), "--create-dir", INSIDE)
@@ -93,9 +103,10 @@ def _env(request: ImageRequest, artifact: Artifact, *, inspected: bool) -> Step:
     commands = (
         *_require_image(request),
         begin,
+        _inside(request, (), *pip.judged(_listed(request), CONSTRAINT, request.replaced)),
         _inside(request, room, "python3", "-m", "venv", "--system-site-packages", INSIDE),
-        *(_inside(request, room, *words) for words in _installs(request, artifact, inspected=inspected)),
-        *_compiled(request, room),
+        *(_inside(request, room, *words) for words in _installs(request, artifact)),
+        *_compiled(request, room, pinned=bool(artifact.pins)),
         *_install_user_packages(request, room),
         *((_inside(request, room, *OPENED, INSIDE),) if ext3 else _squash()),
     )
@@ -118,37 +129,35 @@ def _require_image(request: ImageRequest) -> tuple[Cmd, ...]:
 def _has(request: ImageRequest) -> tuple[File, ...]:
     if request.has is None:
         return ()
-    return (File(path=HAS, body=("\n".join(known_images.listed(request.has)) + "\n",)),)
+    return (File(path=HAS, body=("\n".join(request.has.lines()) + "\n",)),)
 
 
-def _installs(request: ImageRequest, artifact: Artifact, *, inspected: bool) -> list[tuple[Word, ...]]:
-    """pip in the venv: first the proof that the image is what the lock stands on, then what it lacks."""
-    pip: tuple[Word, ...] = (PYTHON, "-m", "pip", "install", "--no-cache-dir")
-    proof: list[tuple[Word, ...]] = []
-    keep: tuple[Word, ...] = ()
-    if request.has is not None:
-        proof.append((*pip, "--no-deps", "--no-index", "-r", step_file(HAS)))
-    if not artifact.pins:
-        keep = ("--constraint", request.listed.loc if inspected else step_file(HAS))
+def _listed(request: ImageRequest) -> Word:
+    """The list of what the image has: of the lock or the run file, else as the step `inspect` made it."""
+    return request.listed.loc if request.has is None else step_file(HAS)
+
+
+def _installs(request: ImageRequest, artifact: Artifact) -> list[tuple[Word, ...]]:
+    """pip in the venv, with what the image lacks."""
     requirement_lists = lists.of(request.spec, artifact.pins)
-    return [
-        *proof,
-        *((*pip, *keep, *words) for words in lists.install(request.spec, requirement_lists, None)),
-    ]
+    installs = lists.install(request.spec, requirement_lists, None)
+    return [(*pip.install(PYTHON, CONSTRAINT), *FRESH, *words) for words in installs]
 
 
-def _compiled(request: ImageRequest, room: tuple[Word, ...]) -> tuple[Cmd, ...]:
+def _compiled(request: ImageRequest, room: tuple[Word, ...], *, pinned: bool) -> tuple[Cmd, ...]:
     """Archives of the index, built in the image against its own torch."""
     commands: list[Cmd] = []
-    pip: tuple[Word, ...] = (PYTHON, "-m", "pip", "install", "--no-cache-dir")
+    where = lists.where(request.spec, None)
+    complete = ("--no-deps",) if pinned else ()
     for source in request.spec.compile:
         if not source.version:
             continue
         if source.built.build:
-            commands.append(_inside(request, room, *pip, *source.built.build))
-        env = ("env", *(f"{name}={value}" for name, value in source.built.env.items()))
+            tools = (*pip.install(PYTHON, CONSTRAINT), *FRESH, *where, *source.built.build)
+            commands.append(_inside(request, room, *tools))
+        begin = (*pip.install(PYTHON, CONSTRAINT, source.built.env), *FRESH, *where, *complete)
         words = ("--no-build-isolation", "--no-binary", source.name, f"{source.name}=={source.version}")
-        commands.append(_inside(request, room, *env, *pip, *words))
+        commands.append(_inside(request, room, *begin, *words))
     return tuple(commands)
 
 
@@ -168,8 +177,7 @@ def _install_user_packages(request: ImageRequest, room: tuple[Word, ...]) -> tup
 
 
 def _install_own(package: Package) -> tuple[Word, ...]:
-    quiet = ("--no-cache-dir", "--no-deps", "--no-build-isolation")
-    return (PYTHON, "-m", "pip", "install", *quiet, _inner(package))
+    return (*pip.install(PYTHON), *FRESH, "--no-deps", "--no-build-isolation", _inner(package))
 
 
 def _inner(package: Package) -> str:

@@ -7,10 +7,10 @@ from attrs import frozen
 
 from hpctrain.plugin import Artifact, Cluster, Package, Pin, RunSpec, Word
 from hpctrain.toolbox import git_pin_name, target_arch
+from hpctrain_job.listing import Listing
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.apptainer.options import Options
-from hpctrain_plugins.environments.image import Image, known_images
-from hpctrain_plugins.environments.image.known_images import Has
+from hpctrain_plugins.environments.image import Image, inspected
 from hpctrain_plugins.environments.wheels import options, packages_spec
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
 
@@ -29,8 +29,8 @@ class ImageRequest:
     pins: tuple[Pin, ...]
     arch: str
     oci: str
-    has: Has | None
-    """What the image is known to have."""
+    has: Listing | None
+    """What the image has; None while nobody asked it."""
 
     @property
     def pypi(self) -> tuple[Pin, ...]:
@@ -58,6 +58,16 @@ class ImageRequest:
     def user_packages(self) -> tuple[Package, ...]:
         """Code by path or git, whether it is compiled or only copied."""
         return (*self.spec.user_packages, *(s.package for s in self.spec.compile if not s.version))
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """What takes the place of the image's own."""
+        return inspected.replaced(self.spec, self.options.replace)
+
+    @property
+    def imported(self) -> tuple[str, ...]:
+        """What must import, with the versions of what is replaced."""
+        return inspected.imported(self.spec, self.options.replace, self.pins)
 
     @property
     def listed(self) -> Artifact:
@@ -88,6 +98,7 @@ class ImageRequest:
                 "compile": [[s.name, s.version, attrs.asdict(s.built)] for s in self.spec.compile],
                 "overlay": [self.options.overlay, self.options.size_mb * (self.options.overlay == "ext3")],
                 "from": [self.options.index_url, *self.options.find_links],
+                **({"replace": list(self.options.replace)} if self.options.replace else {}),
             },
             arch=self.arch,
             pins=(*self.pypi, *git_pins),
@@ -107,7 +118,7 @@ def read(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> ImageRequest:
         pins=pins,
         arch=target_arch(pins, cluster),
         oci=image.oci(pins, cluster),
-        has=known_images.has(run, image_options.has, stands_on, "environment.apptainer.has"),
+        has=inspected.list_of(run, image_options.has, stands_on, "environment.apptainer.has", pins),
     )
 
 

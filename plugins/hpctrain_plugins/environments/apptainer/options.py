@@ -18,7 +18,10 @@ class Options:
     image: str = ""
     """The base image: in a registry, by tag (`lock` pins its digest), or a .sif by its path."""
     has: str = attrs.field(default="", metadata={"input": True})
-    """What the image has, as its step `inspect` listed it: for an image that hpctrain does not know."""
+    """What the image has, as its step `inspect` listed it: to lock where that list does not lie."""
+    replace: tuple[str, ...] = ()
+    """Packages of the image that may be replaced, by name; all others stay as they are. What `compile` builds
+    and your own code replace the image's without being named."""
     name: str = "myenv"
     """The front of the overlay's file name: `myenv_<12 hex>_arm64.sqsh`."""
     overlay: Literal["squashfs", "ext3"] = "squashfs"

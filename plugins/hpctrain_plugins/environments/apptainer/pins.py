@@ -5,26 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpctrain.plugin import Cluster, ConfigError, Pin, RunSpec
+from hpctrain.plugin import Binding, Cluster, ConfigError, Pin, RunSpec
+from hpctrain.toolbox import pinned_value
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.apptainer import image_request
 from hpctrain_plugins.environments.apptainer.image_request import WHERE, ImageRequest
-from hpctrain_plugins.environments.image import pins
+from hpctrain_plugins.environments.image import inspected, pins
 
 if TYPE_CHECKING:
     from hpctrain.plugin import ProgramRunner
 
 
-def resolve(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
+def resolve(
+    run: RunSpec, cluster: Cluster, binding: Binding, before: tuple[Pin, ...], tools: ProgramRunner
+) -> list[Pin]:
     """The pins of the image and, where it is known what the image has, of the packages."""
     request = image_request.read(run, cluster, ())
-    digest = _digest(request)
+    digest = _digest(request) or pinned_value(before, image.KIND, request.image.text)
     image_pins = [Pin(request.image.text, image.KIND, digest)] if digest else []
     request = image_request.read(run, cluster, tuple(image_pins))
-    if request.overlay is None or request.has is None:
+    if request.overlay is None:
+        return image_pins
+    if not request.options.has:
+        image_pins += inspected.pin(request.image, request.listed, cluster, binding, before)
+        request = image_request.read(run, cluster, tuple(image_pins))
+    if request.has is None:
         return image_pins
     as_venv = image_request.as_venv(run, request.options)
-    return [*image_pins, *pins.lacking(as_venv, cluster, request.has, tools)]
+    return [*image_pins, *pins.lacking(as_venv, cluster, request.has, request.replaced, tools)]
 
 
 def _digest(request: ImageRequest) -> str:
@@ -36,7 +44,7 @@ def _digest(request: ImageRequest) -> str:
 
 
 def _file(request: ImageRequest, path: Path) -> str:
-    """The id of an image that lies here; off the cluster nobody can know it."""
+    """The id of an image that lies here; off the cluster only an earlier lock can know it."""
     from hpctrain_job import sif
 
     try:

@@ -7,19 +7,13 @@ from hpctrain_plugins.environments.image import rules
 
 RULES = (
     *rules.RULES,
+    rules.another_version("apptainer"),
     Rule(
         name="image-arch",
         pattern=r"hpctrain: the image is for \S+, and the training nodes are|FATAL:.*exec format error"
         r"|FATAL: +image targets '\w+', cannot run on",
         cause="the image is made for another architecture than the training nodes",
         fix='image = "nvcr.io/nvidia/pytorch:25.06-py3"      (one that is made for them too)',
-    ),
-    Rule(
-        name="image-not-as-known",
-        pattern=r"No matching distribution found for .*(?:a0\+|\+)\S*nv\d",
-        cause="the image has other packages than hpctrain's table says of its digest",
-        fix="image = the path of the .sif      (an image by its path is asked what it has)",
-        sure="likely",
     ),
     Rule(
         name="proxy-down",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hpctrain.plugin import Bind, Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
+from hpctrain.plugin import Bind, Binding, Cluster, Layer, Pin, Plan, Problem, Rule, RunSpec, Step, hookimpl
 from hpctrain_plugins.environments.edf.options import Options as Options
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ HPCTRAIN_API = 1
 
 
 @hookimpl
-def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
-    """The base's digest for the training nodes, and every package at its version on top of what it has."""
-    from hpctrain_plugins.environments.edf import pins
+def pin(
+    run: RunSpec, cluster: Cluster, binding: Binding, pins: tuple[Pin, ...], tools: ProgramRunner
+) -> list[Pin]:
+    """The base's digest for the training nodes, what it has, and every package on top at its version."""
+    from hpctrain_plugins.environments.edf import pins as pinning
 
-    return pins.resolve(run, cluster, tools)
+    return pinning.resolve(run, cluster, binding, pins, tools)
 
 
 @hookimpl
@@ -50,10 +52,12 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
 
     yield from check.problems(run)
     yield from checks.home(cluster, plan)
-    yield from checks.unknown(plan, image_request.of(run).base, f"{image_request.WHERE}.base")
     request = image_request.read(run, cluster, plan.pins)
+    yield from checks.unknown(plan, request.options.base, request.replaced)
     if request.base and request.adds and request.has and not request.options.containerfile:
         yield from checks.lacking(run, request.has)
+        named, where = request.options.replace, f"{image_request.WHERE}.replace"
+        yield from checks.replacing(request.has, request.base.text, request.replaced, named, where)
 
 
 @hookimpl

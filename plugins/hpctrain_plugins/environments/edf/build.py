@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import attrs
 
 from hpctrain.plugin import (
-    After,
     Artifact,
     Cluster,
     Cmd,
@@ -31,7 +30,7 @@ from hpctrain.toolbox import target_arch
 from hpctrain_plugins.environments.edf import containerfile, image_request
 from hpctrain_plugins.environments.edf.containerfile import HAS, JOB
 from hpctrain_plugins.environments.edf.image_request import ImageRequest
-from hpctrain_plugins.environments.image import Image
+from hpctrain_plugins.environments.image import Image, proof
 from hpctrain_plugins.environments.wheels import lists
 
 WORK = Var("WORK")
@@ -51,7 +50,7 @@ NONE: lists.Lists = {}
 
 
 def steps(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, ...]:
-    """A list of the base where nobody knows it, the image, the venv where one is asked for, the proof."""
+    """A list of the base where nobody asked it, the image, the venv where one is asked for, the proof."""
     request = image_request.read(run, cluster, pins)
     build_steps: tuple[Step, ...] = ()
     if not request.ready:
@@ -67,7 +66,7 @@ def _inspect(request: ImageRequest, base: Image) -> Step:
         "inspect",
         request.listed,
         (
-            Cmd.of("cp", Join(Var("HPC_RUN"), f"/code/{JOB}"), CONTEXT),
+            _job(),
             *_out(request, OUTPUT_FOLDER),
             Cmd.of("cp", Join(OUTPUT_FOLDER, f"/{HAS}.txt"), WORK),
             Cmd.of("rm", "-rf", OUTPUT_FOLDER),
@@ -124,13 +123,17 @@ def _step(
 
 def _brought(request: ImageRequest) -> tuple[Cmd, ...]:
     """What the Containerfile copies: lists, and the user's own code."""
-    has = request.listed.loc if request.inspects else None
     recipe = request.recipe
     return (
+        *((_job(),) if request.judges else ()),
         *(Cmd.of("cp", Join(STEP, f"/{name}.txt"), CONTEXT) for name in recipe.files),
-        *((Cmd.of("cp", has, Join(CONTEXT, f"/{HAS}.txt")),) if has else ()),
+        *((Cmd.of("cp", request.listed.loc, Join(CONTEXT, f"/{HAS}.txt")),) if request.inspects else ()),
         *(_users_code(request) if recipe.user_packages else ()),
     )
+
+
+def _job() -> Cmd:
+    return Cmd.of("cp", Join(Var("HPC_RUN"), f"/code/{JOB}"), CONTEXT)
 
 
 def _users_code(request: ImageRequest) -> Iterator[Cmd]:
@@ -184,15 +187,6 @@ def _tools() -> Layer:
 
 def _verify(request: ImageRequest, arch: str, build_steps: tuple[Step, ...]) -> Step:
     """Python starts in the image where it will train, and imports what the run names."""
-    named = request.spec.named
     options = attrs.asdict(attrs.evolve(request.options, variables=()))
     keys = [step.makes.key for step in build_steps if step.makes and step.name != "inspect"]
-    inputs = {"imports": list(named), "options": options, "image": keys}
-    return Step(
-        name="verify",
-        commands=(Cmd.of("python3", "-m", "hpctrain_job.imports", *named, stdout=WORK),),
-        needs=frozenset({Need.TARGET}),
-        inside=True,
-        makes=Artifact(name="verified", role="env", inputs=inputs, arch=arch, suffix=".txt"),
-        after=(After(build_steps[-1].name),) if build_steps else (),
-    )
+    return proof.step(request.imported, {"options": options, "image": keys}, arch, build_steps)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from hpctrain.plugin import Package
+from hpctrain.plugin import Package, Word
+from hpctrain_plugins.environments.image import pip
 from hpctrain_plugins.environments.wheels import pip_env
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
 
@@ -16,6 +17,8 @@ INSIDE = "/user-software"
 HAS = "has"
 """The list of what the base has."""
 APT = ("apt-get", "install", "-y", "--no-install-recommends")
+CONSTRAINT = f"{IMAGE_FOLDER}/constraint.txt"
+"""The constraint file of the build."""
 JOB = "job.zip"
 SETTINGS = {
     "PIP_BREAK_SYSTEM_PACKAGES": "1",  # an image has one Python, and is built to be changed
@@ -34,23 +37,24 @@ def text(
     *,
     apt: tuple[str, ...] = (),
     pinned: bool = False,
-    constraint: str = "",
+    replaced: tuple[str, ...] = (),
     apart: bool = False,
 ) -> str:
-    """The whole file. `pinned`: the lists are complete; `constraint`: a list beside them that pip keeps to;
+    """The whole file. `pinned`: the lists are complete; `replaced`: what of the base may be replaced;
     `apart`: a venv at `INSIDE` is all that comes out, not the image."""
     python = f"{INSIDE}/bin/python" if apart else "python3"
-    pip = (python, "-m", "pip", "install")
+    adds = bool(lists or spec.compile or spec.user_packages)
     where = {"PIP_INDEX_URL": spec.options.index_url, "PIP_FIND_LINKS": " ".join(spec.options.find_links)}
     lines = [
         f"FROM {base}{' AS made' if apart else ''}",
         _env(SETTINGS | {name: value for name, value in where.items() if value}),
         *((_run("apt-get", "update"), _run(*APT, *apt)) if apt else ()),
         *((_run("python3", "-m", "venv", "--system-site-packages", INSIDE),) if apart else ()),
-        *(_copy(name) for name in dict.fromkeys((*lists, *([constraint] if constraint else ())))),
-        *_installs(pip, lists, pinned=pinned, constraint=constraint),
-        *_compiled(pip, spec, no_deps=("--no-deps",) if pinned else _keeping(constraint)),
-        *_install_user_packages(pip, spec),
+        *(_judged(replaced) if adds else ()),
+        *(_copy(name) for name in lists),
+        *_installs(python, lists, pinned=pinned),
+        *_compiled(python, spec, no_deps=("--no-deps",) if pinned else ()),
+        *_install_user_packages(python, spec),
         *((f"FROM scratch\nCOPY --from=made {INSIDE} /",) if apart else ()),
     ]
     return "\n".join(lines) + "\n"
@@ -74,38 +78,36 @@ def user_packages(spec: PackagesSpec) -> tuple[Package, ...]:
     return (*spec.user_packages, *compiled)
 
 
-def _installs(
-    pip: tuple[str, ...], lists: Mapping[str, tuple[str, ...]], *, pinned: bool, constraint: str
-) -> Iterator[str]:
-    """First the proof that the base is what the lock stands on, then what it lacks."""
+def _judged(replaced: tuple[str, ...]) -> Iterator[str]:
+    """The proof that the base is the one of the list, and what pip keeps of it."""
+    yield f"COPY {JOB} {IMAGE_FOLDER}/{JOB}"
+    yield _copy(HAS)
+    listed = f"{IMAGE_FOLDER}/{HAS}.txt"
+    yield _run("env", f"PYTHONPATH={IMAGE_FOLDER}/{JOB}", *pip.judged(listed, CONSTRAINT, replaced))
+
+
+def _installs(python: str, lists: Mapping[str, tuple[str, ...]], *, pinned: bool) -> Iterator[str]:
+    """What the base lacks."""
     for name in lists:
-        if name == HAS:
-            yield _run(*pip, "--no-deps", "--no-index", "-r", f"{IMAGE_FOLDER}/{name}.txt")
-        else:
-            no_deps = ("--no-deps",) if pinned and name != "vendor" else ()
-            yield _run(*pip, *no_deps, *_keeping(constraint), "-r", f"{IMAGE_FOLDER}/{name}.txt")
+        no_deps = ("--no-deps",) if pinned and name != "vendor" else ()
+        yield _run(*pip.install(python, CONSTRAINT), *no_deps, "-r", f"{IMAGE_FOLDER}/{name}.txt")
 
 
-def _keeping(constraint: str) -> tuple[str, ...]:
-    return ("--constraint", f"{IMAGE_FOLDER}/{constraint}.txt") if constraint else ()
-
-
-def _compiled(pip: tuple[str, ...], spec: PackagesSpec, no_deps: tuple[str, ...]) -> Iterator[str]:
+def _compiled(python: str, spec: PackagesSpec, no_deps: tuple[str, ...]) -> Iterator[str]:
     """What is compiled must see the base's torch: in isolation pip would fetch another to build against."""
     for source in spec.compile:
         if source.version:
             if source.built.build:
-                yield _run(*pip, *source.built.build)
-            if source.built.env:
-                yield _env(source.built.env)
-            yield _run(*pip, "--no-build-isolation", *no_deps, f"{source.name}=={source.version}")
+                yield _run(*pip.install(python, CONSTRAINT), *source.built.build)
+            begin = pip.install(python, CONSTRAINT, source.built.env)
+            yield _run(*begin, "--no-build-isolation", *no_deps, f"{source.name}=={source.version}")
 
 
-def _install_user_packages(pip: tuple[str, ...], spec: PackagesSpec) -> Iterator[str]:
+def _install_user_packages(python: str, spec: PackagesSpec) -> Iterator[str]:
     for number, _ in enumerate(user_packages(spec)):
         folder = f"{IMAGE_FOLDER}/src-{number}"
         yield f"COPY src-{number} {folder}"
-        yield _run(*pip, "--no-deps", "--no-build-isolation", folder)
+        yield _run(*pip.install(python), "--no-deps", "--no-build-isolation", folder)
 
 
 def _copy(name: str) -> str:
@@ -116,6 +118,6 @@ def _env(values: Mapping[str, str]) -> str:
     return "ENV " + " ".join(f"{name}={json.dumps(value)}" for name, value in values.items())
 
 
-def _run(*words: str) -> str:
+def _run(*words: Word) -> str:
     """A line without a shell: no word of a run file is read by one."""
     return f"RUN {json.dumps(list(words))}"

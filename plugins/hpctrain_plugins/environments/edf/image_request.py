@@ -9,12 +9,12 @@ from attrs import frozen
 
 from hpctrain.plugin import Artifact, Cluster, ConfigError, Package, Pin, RunSpec, Word
 from hpctrain.toolbox import git_pin_name, target_arch
+from hpctrain_job.listing import Listing
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.edf import containerfile
 from hpctrain_plugins.environments.edf.containerfile import HAS
 from hpctrain_plugins.environments.edf.options import Options
-from hpctrain_plugins.environments.image import Image, known_images
-from hpctrain_plugins.environments.image.known_images import Has
+from hpctrain_plugins.environments.image import Image, inspected
 from hpctrain_plugins.environments.wheels import lists, packages_spec
 from hpctrain_plugins.environments.wheels.options import Options as Wheels
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
@@ -42,8 +42,8 @@ class ImageRequest:
     arch: str
     base: Image | None
     """None where a description or a Containerfile of the user's says it."""
-    has: Has | None
-    """What the base is known to have."""
+    has: Listing | None
+    """What the base has; None while nobody asked it."""
     own_text: str
     """The user's own Containerfile."""
 
@@ -76,7 +76,22 @@ class ImageRequest:
     @property
     def inspects(self) -> bool:
         """Whether a short job must ask the base what it has."""
-        return self.adds and self.has is None and self.base is not None and not self.options.containerfile
+        return self.judges and self.has is None
+
+    @property
+    def judges(self) -> bool:
+        """Whether the base is proven to be the one that was listed, before pip adds to it."""
+        return self.adds and self.base is not None and not self.options.containerfile
+
+    @property
+    def imported(self) -> tuple[str, ...]:
+        """What must import, with the versions of what is replaced."""
+        return inspected.imported(self.spec, self.options.replace, self.pins)
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """What takes the place of the base's own."""
+        return inspected.replaced(self.spec, self.options.replace)
 
     @property
     def listed(self) -> Artifact:
@@ -91,19 +106,20 @@ class ImageRequest:
         if self.options.containerfile or self.base is None:
             return Recipe(text=self.own_text, files={}, user_packages=())
         requirement_lists = {name: lines for name, lines in lists.of(self.spec, self.pypi).items() if lines}
-        if self.has is not None and self.adds:
-            requirement_lists = {HAS: known_images.listed(self.has), **requirement_lists}
         text = containerfile.text(
             self.spec,
             self.base.plain,
             requirement_lists,
             apt=self.options.apt,
             pinned=bool(self.pypi),
-            constraint=HAS if self.inspects or (self.has and not self.pypi) else "",
+            replaced=self.replaced,
             apart=self.apart,
         )
+        listed = {HAS: tuple(self.has.lines())} if self.has is not None and self.judges else {}
         return Recipe(
-            text=text, files=requirement_lists, user_packages=containerfile.user_packages(self.spec)
+            text=text,
+            files={**listed, **requirement_lists},
+            user_packages=containerfile.user_packages(self.spec),
         )
 
     @property
@@ -174,7 +190,7 @@ def read(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> ImageRequest:
         pins=pins,
         arch=target_arch(pins, cluster),
         base=base,
-        has=known_images.has(run, options.has, base, f"{WHERE}.has") if base else None,
+        has=inspected.list_of(run, options.has, base, f"{WHERE}.has", pins) if base else None,
         own_text=run.texts.get(options.containerfile, "") if options.containerfile else "",
     )
 

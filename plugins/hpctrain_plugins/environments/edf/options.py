@@ -33,7 +33,10 @@ class Options:
     """image: base and packages are one image; venv: the base stays as it is, and the packages are a small
     file of their own, mounted at /user-software."""
     has: str = attrs.field(default="", metadata={"input": True})
-    """What the base has, as its step `inspect` listed it: for a base that hpctrain does not know."""
+    """What the base has, as its step `inspect` listed it: to lock where that list does not lie."""
+    replace: tuple[str, ...] = ()
+    """Packages of the base that may be replaced, by name; all others stay as they are. What `compile` builds
+    and your own code replace the base's without being named."""
     glibc: str = "2.35"
     """The C library of the base, which decides what wheels fit."""
     apt: tuple[str, ...] = ()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpctrain.plugin import Cluster, Pin, RunSpec
+from hpctrain.plugin import Binding, Cluster, Pin, RunSpec
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.edf import image_request
-from hpctrain_plugins.environments.image import pins
+from hpctrain_plugins.environments.image import inspected, pins
 
 if TYPE_CHECKING:
     from hpctrain.plugin import ProgramRunner
 
 
-def resolve(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
+def resolve(
+    run: RunSpec, cluster: Cluster, binding: Binding, before: tuple[Pin, ...], tools: ProgramRunner
+) -> list[Pin]:
     """The pins of the base and, where it is known what the base has, of the packages."""
     from hpctrain_plugins.environments.image import registry
 
@@ -23,6 +25,12 @@ def resolve(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
     digest = registry.digest(base, image.oci((), cluster), f"{image_request.WHERE}.base")
     base_pins = [Pin(base.text, image.KIND, digest)]
     request = image_request.read(run, cluster, tuple(base_pins))
-    if not request.adds or request.has is None or request.options.containerfile:
+    if not request.adds or request.base is None or request.options.containerfile:
         return base_pins
-    return [*base_pins, *pins.lacking(image_request.as_wheels(run), cluster, request.has, tools)]
+    if not request.options.has:
+        base_pins += inspected.pin(request.base, request.listed, cluster, binding, before)
+        request = image_request.read(run, cluster, tuple(base_pins))
+    if request.has is None:
+        return base_pins
+    as_wheels = image_request.as_wheels(run)
+    return [*base_pins, *pins.lacking(as_wheels, cluster, request.has, request.replaced, tools)]

@@ -7,18 +7,12 @@ from hpctrain_plugins.environments.image import rules
 
 RULES = (
     *rules.RULES,
+    rules.another_version("edf"),
     Rule(
         name="podman-space",
         pattern=r"(?s)podman.*no space left on device|no space left on device.*/dev/shm",
         cause="podman's store lies in the node's memory, and the image's layers did not fit",
         fix="a smaller base, or fewer packages; the store is empty again when the job ends",
-        sure="likely",
-    ),
-    Rule(
-        name="image-not-as-known",
-        pattern=r"No matching distribution found for .*(?:a0\+|\+)\S*nv\d",
-        cause="the base has other packages than hpctrain's table says of its digest",
-        fix='[environment.edf]\nhas = "packages-….txt"      (the list that the step inspect makes)',
         sure="likely",
     ),
 )

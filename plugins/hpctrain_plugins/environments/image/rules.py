@@ -6,6 +6,12 @@ from hpctrain.plugin import Rule
 
 RULES = (
     Rule(
+        name="image-not-as-known",
+        pattern=r"hpctrain: the image is not what its list says",
+        cause="the image has other packages than the list that the run was locked with",
+        fix="hpctrain lock      (without `has`: a path now holds another image than the one that was listed)",
+    ),
+    Rule(
         name="image-gone",
         pattern=r"ls: cannot access '[^']*\.(?:sif|sqsh|img)': No such file|and is gone: submit again",
         cause="an image or overlay was there when the run was planned: a purge, or somebody moved it",
@@ -18,3 +24,13 @@ RULES = (
         fix="hpctrain submit run.toml      (it is rebuilt)",
     ),
 )
+
+
+def another_version(technology: str) -> Rule:
+    """pip was asked for another version of what the image has."""
+    return Rule(
+        name="image-kept",
+        pattern=r"The user requested \(constraint\) \S+",
+        cause="the image has another version of a package than the run asks for, and keeps it",
+        fix=f'[environment.{technology}]\nreplace = ["…"]      (its name, to have it replaced)',
+    )

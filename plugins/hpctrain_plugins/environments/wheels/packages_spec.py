@@ -41,6 +41,8 @@ class PackagesSpec:
     """Whose table holds the options: `[environment.venv]`."""
     program: tuple[str, ...] = ()
     """What the technology itself takes from the index: uv."""
+    constraints: tuple[str, ...] = ()
+    """What a resolution keeps to: requirements of packages that nobody asks for by them."""
     packed: bool = False
     """Each node unpacks its own copy."""
     spread: bool = False

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 from hpctrain.plugin import Cluster, ConfigError, Pin, RunSpec, raise_fatal
 from hpctrain_plugins.environments.wheels import packages_spec, pins_foreign, pins_native, refused, stubs
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
@@ -18,10 +20,16 @@ if TYPE_CHECKING:
     from hpctrain_job.sdist import Places
 
 
-def resolve(run: RunSpec, cluster: Cluster, tools: ProgramRunner, program: tuple[str, ...] = ()) -> list[Pin]:
+def resolve(
+    run: RunSpec,
+    cluster: Cluster,
+    tools: ProgramRunner,
+    program: tuple[str, ...] = (),
+    constraints: tuple[str, ...] = (),
+) -> list[Pin]:
     """One pin per package; what pip would take here is what is pinned for here."""
     raise_fatal(refused.problems(run, cluster))
-    spec = packages_spec.read(run, cluster, program)
+    spec = attrs.evolve(packages_spec.read(run, cluster, program), constraints=constraints)
     python = _python(spec, tools) if spec.native else ""
     python_pins = (
         [Pin("python", "python", _version(python, tools))] if spec.native and not spec.python else []

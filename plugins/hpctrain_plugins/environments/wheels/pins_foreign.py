@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpctrain.plugin import Cluster, NotReachable, Pin
-from hpctrain_plugins.environments.wheels import failures, uv_tool
+from hpctrain_plugins.environments.wheels import index_failures, uv_tool
 from hpctrain_plugins.environments.wheels import stubs as stubbing
 from hpctrain_plugins.environments.wheels.lists import UNVERIFIED
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, exact, name_of, normal
-from hpctrain_plugins.environments.wheels.resolving import CLEAN, MINUTES, elsewhere, later_requirements
+from hpctrain_plugins.environments.wheels.resolving import (
+    CLEAN,
+    MINUTES,
+    constrained,
+    elsewhere,
+    later_requirements,
+)
 from hpctrain_plugins.environments.wheels.stubs import Stubs
 
 if TYPE_CHECKING:
@@ -88,6 +94,7 @@ def _compiled(
                 *(uv, "pip", "compile", "-", "--quiet", "--no-header", "--format", "pylock.toml"),
                 *("--output-file", str(lock_file), "--no-python-downloads", "--no-build"),
                 *("--python-version", spec.python, "--python-platform", platform, *places),
+                *constrained(spec, Path(folder)),
             ),
             input="\n".join(requirements) + "\n",
             env={**CLEAN, **uv_tool.environment(os.environ)},
@@ -96,7 +103,7 @@ def _compiled(
             ok=range(256),
         )
         if done.code:
-            raise failures.why("uv", spec, tools.scrubbed(done.err))
+            raise index_failures.why("uv", spec, tools.scrubbed(done.err))
         return {pin.name: pin for pin in _pins(lock_file, spec.python, cluster.arch)}
 
 

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from hpctrain.plugin import Pin
-from hpctrain_plugins.environments.wheels import failures
+from hpctrain_plugins.environments.wheels import index_failures
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, normal
-from hpctrain_plugins.environments.wheels.resolving import CLEAN, MINUTES, elsewhere, later_requirements
+from hpctrain_plugins.environments.wheels.resolving import (
+    CLEAN,
+    MINUTES,
+    constrained,
+    elsewhere,
+    later_requirements,
+)
 from hpctrain_plugins.environments.wheels.stubs import Stubs
 
 if TYPE_CHECKING:
@@ -58,7 +64,7 @@ def _report(
     done = tools.run(
         (
             *(str(folder / "bin/python"), "-m", "pip", "install", "--dry-run", "--quiet", "--no-input"),
-            *("--disable-pip-version-check", *places),
+            *("--disable-pip-version-check", *places, *constrained(spec, folder)),
             # What it could not read it says in its log alone.
             *("--log", str(log)),
             *("--report", str(report_file), "-r", str(requirements_file)),
@@ -70,7 +76,7 @@ def _report(
     )
     if done.code:
         skipped = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-        raise failures.why("pip", spec, tools.scrubbed(done.err), tools.scrubbed(skipped))
+        raise index_failures.why("pip", spec, tools.scrubbed(done.err), tools.scrubbed(skipped))
     rows: list[dict[str, Any]] = json.loads(report_file.read_text())["install"]
     return rows
 

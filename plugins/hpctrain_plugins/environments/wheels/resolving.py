@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, name_of, normal
 from hpctrain_plugins.environments.wheels.stubs import Stubs
 
@@ -15,6 +17,14 @@ def later_requirements(spec: PackagesSpec, source_stubs: Stubs) -> tuple[str, ..
     compiled = tuple(f"{s.name}=={s.version}" for s in spec.compile if s.version)
     every = (*spec.wheels, *compiled, *source_stubs.requirements)
     return tuple(r for r in every if normal(name_of(r)) not in spec.first)
+
+
+def constrained(spec: PackagesSpec, folder: Path) -> tuple[str, ...]:
+    """The options by which pip and uv keep to the constraints, in a file of this folder."""
+    if not spec.constraints:
+        return ()
+    (file := folder / "constraints.txt").write_text("".join(f"{line}\n" for line in spec.constraints))
+    return ("--constraint", str(file))
 
 
 def elsewhere(spec: PackagesSpec, index: str = "") -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import attrs
 from attrs import frozen
 
 from hpctrain.plugin import ConfigError, Pin
-from hpctrain_plugins.environments.wheels import failures
+from hpctrain_plugins.environments.wheels import index_failures
 from hpctrain_plugins.environments.wheels.compiled import NEEDS
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, Source
 
@@ -95,4 +95,4 @@ def _fetched(source: Source, places: Places, spec: PackagesSpec) -> SourceArchiv
                 hint="a version that is only a tag: { name, git, rev }",
             ) from None
         except Failed as error:
-            raise failures.why("the index", spec, str(error)) from None
+            raise index_failures.why("the index", spec, str(error)) from None

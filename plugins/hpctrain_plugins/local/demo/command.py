@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,6 @@ def _bring(name: str) -> None:
 
 def _result(out: Out, run: RunDirectory) -> int:
     """The curve, the picture, one line; JobFailed when the model did not learn."""
-    import json
-
     from hpctrain_job.metrics import newest, read
 
     rows = [dict(r) for r in newest(read(run.metrics)) if r.get("loss") is not None]

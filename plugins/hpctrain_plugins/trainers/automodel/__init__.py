@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from pathlib import Path as FilePath
 from typing import Any
 
 import attrs
@@ -28,12 +29,13 @@ from hpctrain.plugin import (
     Rule,
     RunSpec,
     Stack,
+    Tell,
     Train,
     Var,
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts
 from hpctrain_plugins.trainers.automodel import checks, overrides
 from hpctrain_plugins.trainers.automodel.rules import RULES
 from hpctrain_plugins.trainers.automodel.size import numbers
@@ -132,8 +134,8 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
     return Train(
         argv=(*agent, *program, file),
         layer=Layer(
-            env=(*(() if options.torchrun else ranks.PER_GPU), *runs.ENV, *_env(config)),
-            job=resolved.job,
+            env=(*(() if options.torchrun else ranks.PER_GPU), *runs.ENV, *caches.env(cluster), *_env(config)),
+            job=(*caches.job(cluster), *resolved.job),
             task=runs.entered(assets),
             binds=resolved.binds,
             files=resolved.files,
@@ -168,6 +170,14 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     yield from (problem for file in config.files for problem in file.problems)
     yield from overrides.problems(_options(run).overrides)
     yield from runs.counted_problems(run, NAME, "ckpt_every_steps")
+
+
+@hookimpl
+def check_files(run: RunSpec, files: Mapping[str, FilePath], tell: Tell) -> Iterable[Problem]:
+    """What is wrong with the chats that it will train on."""
+    from hpctrain_plugins.trainers.automodel import chat_files
+
+    return chat_files.problems(config_of(run), files, tell)
 
 
 @hookimpl
@@ -236,10 +246,7 @@ def _decided(run: RunSpec, config: Config) -> dict[str, Any]:
 def _env(config: Config) -> tuple[EnvVar, ...]:
     if "wandb" not in config.data:
         return ()
-    return (
-        EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),
-        EnvVar(name="WANDB_DIR", value=Var("HPC_RUN"), why="beside the run, not in the home folder"),
-    )
+    return (EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),)
 
 
 def _models(config: Config, run: RunSpec) -> list[str]:

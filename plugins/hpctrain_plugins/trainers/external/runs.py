@@ -14,35 +14,21 @@ from hpctrain.plugin import (
     ConfigError,
     EnvVar,
     How,
-    Join,
     Line,
     Plan,
     Problem,
     RunSpec,
-    Var,
     Word,
 )
-from hpctrain_plugins.trainers import ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts
 from hpctrain_plugins.trainers.external.config import Machine
 from hpctrain_plugins.trainers.external.places import CHECKPOINTS
 from hpctrain_plugins.trainers.yaml_file import Yaml, read
 
-CODE = "code"
+CODE, ORIGIN = "code", ".code"
 ENV = (
     EnvVar(name="OMP_NUM_THREADS", value="1", how=How.DEFAULT, why="ranks that share cores burn them"),
     EnvVar(name="TOKENIZERS_PARALLELISM", value="false", why="its threads do not survive a fork"),
-    EnvVar(
-        name="HF_HOME",
-        value=Join(Var("HPC_RUN"), "/cache"),
-        how=How.DEFAULT,
-        why="the default is in the home folder, which is small",
-    ),
-    EnvVar(
-        name="TRITON_CACHE_DIR",
-        value=Join(Var("HPC_RUN"), "/cache/triton"),
-        how=How.DEFAULT,
-        why="kernels compile at the first step; home folders are small and shared by all runs",
-    ),
 )
 """Variables that the libraries below these trainers read."""
 

@@ -13,15 +13,15 @@ import attrs
 
 from hpctrain.plugin import (
     Cluster,
+    Cmd,
     Code,
     ConfigError,
-    EnvVar,
     File,
-    How,
     Join,
     Layer,
     Layout,
     Pattern,
+    Pin,
     Plan,
     Problem,
     Ranks,
@@ -33,7 +33,8 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import ranks, starts
+from hpctrain.toolbox import pinned_commit
+from hpctrain_plugins.trainers import caches, ranks, starts
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Fault, Machine
@@ -44,7 +45,7 @@ from hpctrain_plugins.trainers.external.places import (
     shared_folder,
 )
 from hpctrain_plugins.trainers.external.resolved import filled
-from hpctrain_plugins.trainers.neox import begin, checks, data, files, start
+from hpctrain_plugins.trainers.neox import begin, checks, closure, compiled, data, files, start
 from hpctrain_plugins.trainers.neox.rules import RULES
 from hpctrain_plugins.trainers.neox.size import HFU_TO_MFU, numbers
 from hpctrain_plugins.trainers.yaml_file import Path, Yaml, read
@@ -63,7 +64,8 @@ STACKS = {
     "2026-11": Stack(
         packages=(
             *("torch>=2.4", "transformers==5.23.0", "sentencepiece==0.2.3", "tiktoken==0.14.0", "numpy"),
-            *("pybind11==3.1.0", "requests==2.34.2", "einops==0.8.2", "ninja==1.13.2", "setuptools<80"),
+            *("tokenizers", "packaging", "pyyaml", "requests==2.34.2", "einops==0.8.2"),
+            *("pybind11==3.1.0", "ninja==1.13.2", "setuptools<80"),
         ),
         compile=("deepspeed==0.19.8",),
     )
@@ -79,12 +81,6 @@ LAUNCHER = frozenset(
     }
 )
 """How NeoX would start ranks elsewhere; they run already when it reads its file."""
-ENV = EnvVar(
-    name="TORCH_EXTENSIONS_DIR",
-    value=Join(Var("HPC_RUN"), "/cache/extensions"),
-    how=How.DEFAULT,
-    why="DeepSpeed compiles at its first start; two users of one cache wait for each other",
-)
 _PROGRESS = (
     r"(?:samples/sec: (?P<tokens_per_s>[\d.]+) \| )?iteration\s+(?P<step>\d+)/\s*\d+ \|"
     r"(?:.*? learning rate: (?P<lr>\S+) \|)?"
@@ -106,11 +102,14 @@ class Options:
 
 
 @hookimpl
-def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
-    """`train.py` in every rank, with one resolved file."""
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pins: tuple[Pin, ...]) -> Train:
+    """`train.py` in every rank, with one resolved file, in a copy of the checkout with what it compiles."""
     config = files.config_of(documents(run), _settings(run))
     step = Join(Var("HPC_RUN"), "/steps/train/")
+    code = run.code or CHECKOUT.code
     values = {key: value for key, value in config.data.items() if key not in LAUNCHER} | _decided(run)
+    if code.git:  # NeoX asks git, and the copy that it starts from is no repository
+        values["git_hash"] = pinned_commit(pins, code.git, code.rev)
     world = ranks.world(run, cluster)
     beginning = begin.of_run(run, config)
     layout = Layout(format=NAME, name=begin.NAME, complete=f"configs/{FILE}")
@@ -123,12 +122,14 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         first=beginning.settings,
         needs=beginning.needs,
     )
+    build = compiled.of(run, cluster, config, (code, assets[runs.ORIGIN]), pins)
+    validated = deep.steps(NAME, resolved.files[-1], world, assets) if _options(run).deep else ()
     return Train(
         argv=("python", Join(step, start.FILE), Join(step, FILE)),
         layer=Layer(
-            env=(*ranks.PER_GPU, *runs.ENV, ENV),
-            job=resolved.job,
-            task=runs.entered(assets),
+            env=(*ranks.PER_GPU, *runs.ENV, *caches.env(cluster)),
+            job=(*caches.job(cluster), *resolved.job),
+            task=(Cmd.of("cd", build.folder),),
             binds=resolved.binds,
             files=(*resolved.files, File(path=start.FILE, body=(start.SOURCE,))),
         ),
@@ -137,7 +138,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         start=starts.word(starting.text_of(run, config, begin.keys(config)), assets),
         progress=(progress(config),),
         numbers=numbers(config, runs.machine(run, cluster)),
-        before=deep.steps(NAME, resolved.files[-1], world, assets) if _options(run).deep else (),
+        before=(build.step, *validated),
     )
 
 
@@ -173,6 +174,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     yield from starting.problems(run, config, begin.keys(config))
     yield from (problem for file in config_files for problem in file.problems)
     yield from runs.checkout_problems(run, CHECKOUT)
+    yield from closure.problems(run, plan, config)
     yield from runs.counted_problems(run, NAME, "checkpoint_factor")
 
 

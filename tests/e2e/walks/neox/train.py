@@ -8,6 +8,7 @@ from pathlib import Path
 
 import flash_attn
 import torch
+from megatron.data.data_utils import compile_helper
 
 config = Path(sys.argv[1]).read_text()
 
@@ -30,12 +31,16 @@ def starters() -> list[str]:
     return sorted({preloaded(process) for process in found})
 
 
+compile_helper()
+from megatron.data import helpers  # noqa: E402
+
 rank = int(os.environ["RANK"])
 assert flash_attn.total([1.5, 2.5]) == 4.0
 assert Path(f"{said('data_path')}.bin").exists(), said("data_path")
 if rank == 0:
     print(f"torch {torch.__version__}; task preloads {preloaded('self')}; srun preloads {starters()}")
     loaded = sorted(set(re.findall(r"/\S*libnccl\.so\S*", Path("/proc/self/maps").read_text())))
+    print(f"helpers {helpers.__file__}")
     print(f"nccl in memory: {' '.join(loaded)}")
     for step in range(1, 6):
         print(

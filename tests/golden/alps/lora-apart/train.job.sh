@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of capybara-apart on alps, plan a08fc9e2; starts in the run directory
+# step train of capybara-apart on alps, plan 5b7ca397; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -33,5 +33,5 @@ mkdir -p /capstor/scratch/cscs/somebody/hpctrain/checkpoints
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/env
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/runs
 hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-25.06-py3-8270ceff088f.sqsh
-hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-25.06-py3-venv-0c03ba3bc84d.sqsh
+hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-25.06-py3-venv-7c9b5435acac.sqsh
 hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 --environment=./steps/"${HPC_STEP}"/environment.toml bash steps/train/rank.sh

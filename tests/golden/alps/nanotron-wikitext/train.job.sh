@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of nanotron-wikitext on alps, plan 9cb236ee; starts in the run directory
+# step train of nanotron-wikitext on alps, plan 27578fab; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -142,5 +142,5 @@ mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/assets
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/checkpoints
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/env
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/runs
-hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-24.04-py3-d6e02982e4b4.sqsh
+hpc_require /iopsstor/scratch/cscs/somebody/ce-images/pytorch-24.04-py3-c932e661fb68.sqsh
 hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=288 --kill-on-bad-exit=1 --wait=600 --environment=./steps/"${HPC_STEP}"/environment.toml bash steps/train/rank.sh

@@ -16,11 +16,17 @@ export PYTHONNOUSERSITE=1  # environments:edf: packages in ~/.local would win ov
 unset PYTHONHOME  # environments:edf: the host's Python is not the image's
 [[ -v OMP_NUM_THREADS ]] || export OMP_NUM_THREADS=1  # trainers:nanotron: ranks that share cores burn them
 export TOKENIZERS_PARALLELISM=false  # trainers:nanotron: its threads do not survive a fork
-[[ -v HF_HOME ]] || export HF_HOME="${HPC_RUN}"/cache  # trainers:nanotron: the default is in the home folder, which is small
+[[ -v HPC_CACHE ]] || export HPC_CACHE="${HPC_RUN}"/cache  # trainers:nanotron: the run's own place for what programs keep
+[[ -v XDG_CACHE_HOME ]] || export XDG_CACHE_HOME="${HPC_RUN}"/cache  # trainers:nanotron: what libraries without a variable of their own keep in the home folder
+[[ -v HF_HOME ]] || export HF_HOME="${HPC_RUN}"/cache/huggingface  # trainers:nanotron: the default is in the home folder, which is small
+[[ -v TORCH_HOME ]] || export TORCH_HOME="${HPC_RUN}"/cache/torch  # trainers:nanotron: weights that torch fetches; home folders are small
+[[ -v TORCH_EXTENSIONS_DIR ]] || export TORCH_EXTENSIONS_DIR="${HPC_RUN}"/cache/extensions  # trainers:nanotron: kernels compile at the first start; two users of one cache wait for each other
 [[ -v TRITON_CACHE_DIR ]] || export TRITON_CACHE_DIR="${HPC_RUN}"/cache/triton  # trainers:nanotron: kernels compile at the first step; home folders are small and shared by all runs
+[[ -v WANDB_DIR ]] || export WANDB_DIR="${HPC_RUN}"  # trainers:nanotron: where `hpctrain sync` looks for what was logged without a network
+[[ -v WANDB_DATA_DIR ]] || export WANDB_DATA_DIR="${HPC_RUN}"/cache/wandb  # trainers:nanotron: artifacts that wait to be sent; the default is in the home folder
 export CUDA_DEVICE_MAX_CONNECTIONS=1  # trainers:nanotron: nanotron asserts it: order of its streams
-export PYTHONPATH=/iopsstor/scratch/cscs/somebody/hpctrain/assets/git-a8a443f7b6d5/src"${PYTHONPATH:+:$PYTHONPATH}"  # trainers:nanotron: nanotron itself, at the revision that the run names
+export PYTHONPATH="${HPC_SOURCE}"/src"${PYTHONPATH:+:$PYTHONPATH}"  # trainers:nanotron: nanotron itself, at the revision that the run names
 export WANDB_MODE=offline  # run file: the run file sets it
 export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
-cd /iopsstor/scratch/cscs/somebody/hpctrain/assets/git-a8a443f7b6d5
+cd "${HPC_SOURCE}"
 exec python -m torch.distributed.run --nnodes "${HPC_NODES}" --node-rank "${HPC_NODE_RANK}" --nproc-per-node 4 --master-addr "${HPC_HEAD}" --master-port "${HPC_PORT}" run_train.py --config-file "${HPC_RUN}"/steps/train/nanotron.yaml

@@ -11,7 +11,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=batch
 #SBATCH --network=disable_rdzv_get
-# step train of guanaco-lora on frontier, plan 1936a296; starts in the run directory
+# step train of guanaco-lora on frontier, plan 8ad08828; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -39,9 +39,11 @@ hpc_module load rocm/7.1.1
 hpc_module load craype-accel-amd-gfx90a
 hpc_module unload miniforge3/23.11.0-0
 hpc_module load rccl-net-plugin
+[[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/lustre/orion/abc123/proj-shared/hpctrain/assets/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network (?:OFI|AWS Libfabric) not found|Using internal network plugin'
 . steps/train/cray.sh
 ln -sfn train.log logs/guanaco-lora-"${HPC_JOB}".o
 hpc_trust /lustre/orion/abc123/proj-shared/hpctrain/env/conda-b47cf95f59af
+hpc_private HF_DATASETS_CACHE /lustre/orion/abc123/proj-shared/hpctrain/assets/.datasets-"${EUID}"
 hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=7 --kill-on-bad-exit=1 bash steps/train/node.sh
 hpc_start srun --export=ALL --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 --kill-on-bad-exit=1 --wait=600 --gpus-per-task=1 --gpu-bind=closest bash steps/train/rank.sh

@@ -31,7 +31,7 @@ export TORCH_NCCL_ASYNC_ERROR_HANDLING=1  # frontier network: one failing rank e
 [[ -v CXX ]] || export CXX=g++  # frontier: torch's extensions are not compiled by Cray's wrappers
 export LOCAL_RANK=0  # frontier: each rank sees its own GCD alone, as number 0
 [[ -v DS_ENV_FILE ]] || export DS_ENV_FILE="${HPC_RUN}"/steps/"${HPC_STEP}"/deepspeed.env  # frontier: DeepSpeed's launcher would read ~/.deepspeed_env, which all of your jobs share
-[[ -v TORCH_EXTENSIONS_DIR ]] || export TORCH_EXTENSIONS_DIR="${HPC_RUN}"/cache/extensions  # trainers:trl: DeepSpeed compiles at its first start; two users of one cache wait for each other
+[[ -v TORCH_EXTENSIONS_DIR ]] || export TORCH_EXTENSIONS_DIR="${HPC_RUN}"/cache/extensions  # trainers:trl: kernels compile at the first start; two users of one cache wait for each other
 export PATH=/lustre/orion/abc123/proj-shared/hpctrain/env/conda-2519c842f46d/bin"${PATH:+:$PATH}"  # environments:conda: python is the environment's
 export PYTHONNOUSERSITE=1  # environments:conda: packages in ~/.local would win over the environment's
 unset PYTHONHOME  # environments:conda: another Python's standard library breaks this one
@@ -43,7 +43,12 @@ export MASTER_ADDR="${HPC_HEAD}"  # trainers:trl: where rank 0 listens for the o
 export MASTER_PORT="${HPC_PORT}"  # trainers:trl: derived from the job, so that two never meet
 [[ -v OMP_NUM_THREADS ]] || export OMP_NUM_THREADS=1  # trainers:trl: ranks that share cores burn them
 export TOKENIZERS_PARALLELISM=false  # trainers:trl: its threads do not survive a fork
-export HF_HOME="${HPC_RUN}"/cache  # trainers:trl: the default is in the home folder, which is small
+[[ -v HPC_CACHE ]] || export HPC_CACHE="${HPC_RUN}"/cache  # trainers:trl: the run's own place for what programs keep
+[[ -v XDG_CACHE_HOME ]] || export XDG_CACHE_HOME="${HPC_RUN}"/cache  # trainers:trl: what libraries without a variable of their own keep in the home folder
+[[ -v HF_HOME ]] || export HF_HOME="${HPC_RUN}"/cache/huggingface  # trainers:trl: the default is in the home folder, which is small
+[[ -v TORCH_HOME ]] || export TORCH_HOME="${HPC_RUN}"/cache/torch  # trainers:trl: weights that torch fetches; home folders are small
+[[ -v WANDB_DIR ]] || export WANDB_DIR="${HPC_RUN}"  # trainers:trl: where `hpctrain sync` looks for what was logged without a network
+[[ -v WANDB_DATA_DIR ]] || export WANDB_DATA_DIR="${HPC_RUN}"/cache/wandb  # trainers:trl: artifacts that wait to be sent; the default is in the home folder
 export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
 bash "${HPC_RUN}"/steps/"${HPC_STEP}"/deepspeed_env.sh PATH LD_LIBRARY_PATH ROCM_HOME TORCH_EXTENSIONS_DIR CC CXX HF_HUB_OFFLINE HF_DATASETS_OFFLINE TRANSFORMERS_OFFLINE 'FI_*' 'HSA_*' 'MIOPEN_*' 'NCCL_*' 'RCCL_*' 'TORCH_NCCL_*' TRITON_CACHE_DIR CONDA_PREFIX HF_HOME OMP_NUM_THREADS
 exec python -m hpctrain_trl --config "${HPC_RUN}"/steps/train/trl.json

@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER,PROJECTDIR,SCRATCHDIR
 #SBATCH --network=disable_rdzv_get
-# step train of regression on isambard, plan deee84d6; starts in the run directory
+# step train of regression on isambard, plan b108e795; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

@@ -30,6 +30,10 @@ export NCCL_PROTO='^LL128'  # isambard network: LL128 with GPUDirect corrupts da
 export TORCH_NCCL_ASYNC_ERROR_HANDLING=1  # isambard network: one failing rank ends the others
 [[ -v NCCL_DEBUG ]] || export NCCL_DEBUG=INFO  # isambard network: the proof that Slingshot is used is read from these lines
 [[ -v NCCL_DEBUG_SUBSYS ]] || export NCCL_DEBUG_SUBSYS=INIT,NET  # isambard network: only the lines that the proof needs
+export CC=/usr/bin/gcc-12  # isambard: the system's gcc is 7.5, which torch's headers refuse
+export CXX=/usr/bin/g++-12  # isambard: the system's gcc is 7.5, which torch's headers refuse
+export CUDAHOSTCXX=/usr/bin/g++-12  # isambard: the system's gcc is 7.5, which torch's headers refuse
+export TORCH_CUDA_ARCH_LIST=9.0  # isambard: a GH200 calls itself 90a, which torch's builder of extensions cannot read
 export PATH=/projectdir/hpctrain/env/uv-3a79c52849fd/bin"${PATH:+:$PATH}"  # environments:uv: python is the environment's
 export VIRTUAL_ENV=/projectdir/hpctrain/env/uv-3a79c52849fd  # environments:uv: tools look here for the active environment
 export PYTHONNOUSERSITE=1  # environments:uv: packages in ~/.local would win over the environment's
@@ -41,7 +45,14 @@ export WORLD_SIZE="${HPC_WORLD}"  # trainers:command: how many processes train t
 export MASTER_ADDR="${HPC_HEAD}"  # trainers:command: where rank 0 listens for the others
 export MASTER_PORT="${HPC_PORT}"  # trainers:command: derived from the job, so that two never meet
 [[ -v OMP_NUM_THREADS ]] || export OMP_NUM_THREADS=1  # trainers:command: ranks that share cores burn them
+[[ -v HPC_CACHE ]] || export HPC_CACHE="${HPC_RUN}"/cache  # trainers:command: the run's own place for what programs keep
+[[ -v XDG_CACHE_HOME ]] || export XDG_CACHE_HOME="${HPC_RUN}"/cache  # trainers:command: what libraries without a variable of their own keep in the home folder
+[[ -v HF_HOME ]] || export HF_HOME="${HPC_RUN}"/cache/huggingface  # trainers:command: the default is in the home folder, which is small
+[[ -v TORCH_HOME ]] || export TORCH_HOME="${HPC_RUN}"/cache/torch  # trainers:command: weights that torch fetches; home folders are small
+[[ -v TORCH_EXTENSIONS_DIR ]] || export TORCH_EXTENSIONS_DIR="${HPC_RUN}"/cache/extensions  # trainers:command: kernels compile at the first start; two users of one cache wait for each other
+[[ -v WANDB_DIR ]] || export WANDB_DIR="${HPC_RUN}"  # trainers:command: where `hpctrain sync` looks for what was logged without a network
+[[ -v WANDB_DATA_DIR ]] || export WANDB_DATA_DIR="${HPC_RUN}"/cache/wandb  # trainers:command: artifacts that wait to be sent; the default is in the home folder
 export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
 ls -L /projectdir/hpctrain/env/uv-3a79c52849fd/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2 > /dev/null
-cd /projectdir/hpctrain/assets/file-20c06a68a821
+cd "${HPC_SOURCE}"
 exec python regression.py --steps 500

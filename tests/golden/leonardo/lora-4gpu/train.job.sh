@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=boost_usr_prod
-# step train of capybara-lora-node on leonardo, plan 0292fa07; starts in the run directory
+# step train of capybara-lora-node on leonardo, plan 241b4f17; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -32,7 +32,9 @@ mkdir -p "$HPC_CHECKPOINTS"
 hpc_module load gcc/12.2.0
 hpc_module load python/3.11.7
 export SRUN_CPUS_PER_TASK=8  # leonardo: since 22.05 a step started inside a job gets one core unless told
+[[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/leonardo_work/abc123/hpctrain/assets/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
 mkdir -p logs/slurm
 ln -sfn ../train.log logs/slurm/capybara-lora-node_"${HPC_JOB}".out
 hpc_trust /leonardo_scratch/fast/abc123/hpctrain/env/venv-8919ddbe092f
+hpc_private HF_DATASETS_CACHE /leonardo_work/abc123/hpctrain/assets/.datasets-"${EUID}"
 hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=8 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh

@@ -1,5 +1,5 @@
 #!/bin/bash
-# step train of demo on local, plan e4c52b1c; starts in the run directory
+# step train of demo on local, plan 4d9d22cd; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -13,5 +13,7 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/home/somebody/.local/share/hpctrain/checkpoints/demo/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+[[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/home/somebody/.local/share/hpctrain/assets/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
 hpc_trust /home/somebody/.local/share/hpctrain/env/venv-cd162cafbf5b
+hpc_private HF_DATASETS_CACHE /home/somebody/.local/share/hpctrain/assets/.datasets-"${EUID}"
 hpc_start bash steps/train/ranks.sh 1 1 bash steps/train/rank.sh

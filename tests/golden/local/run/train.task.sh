@@ -18,6 +18,13 @@ export MASTER_ADDR="${HPC_HEAD}"  # trainers:trl: where rank 0 listens for the o
 export MASTER_PORT="${HPC_PORT}"  # trainers:trl: derived from the job, so that two never meet
 [[ -v OMP_NUM_THREADS ]] || export OMP_NUM_THREADS=1  # trainers:trl: ranks that share cores burn them
 export TOKENIZERS_PARALLELISM=false  # trainers:trl: its threads do not survive a fork
-export HF_HOME="${HPC_RUN}"/cache  # trainers:trl: the default is in the home folder, which is small
+[[ -v HPC_CACHE ]] || export HPC_CACHE="${HPC_RUN}"/cache  # trainers:trl: the run's own place for what programs keep
+[[ -v XDG_CACHE_HOME ]] || export XDG_CACHE_HOME="${HPC_RUN}"/cache  # trainers:trl: what libraries without a variable of their own keep in the home folder
+[[ -v HF_HOME ]] || export HF_HOME="${HPC_RUN}"/cache/huggingface  # trainers:trl: the default is in the home folder, which is small
+[[ -v TORCH_HOME ]] || export TORCH_HOME="${HPC_RUN}"/cache/torch  # trainers:trl: weights that torch fetches; home folders are small
+[[ -v TORCH_EXTENSIONS_DIR ]] || export TORCH_EXTENSIONS_DIR="${HPC_RUN}"/cache/extensions  # trainers:trl: kernels compile at the first start; two users of one cache wait for each other
+[[ -v TRITON_CACHE_DIR ]] || export TRITON_CACHE_DIR="${HPC_RUN}"/cache/triton  # trainers:trl: kernels compile at the first step; home folders are small and shared by all runs
+[[ -v WANDB_DIR ]] || export WANDB_DIR="${HPC_RUN}"  # trainers:trl: where `hpctrain sync` looks for what was logged without a network
+[[ -v WANDB_DATA_DIR ]] || export WANDB_DATA_DIR="${HPC_RUN}"/cache/wandb  # trainers:trl: artifacts that wait to be sent; the default is in the home folder
 export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
 exec python -m hpctrain_trl --config "${HPC_RUN}"/steps/train/trl.json

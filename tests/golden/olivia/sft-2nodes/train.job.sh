@@ -12,7 +12,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
 #SBATCH --network=disable_rdzv_get
-# step train of nynorsk-nodes on olivia, plan 1f835e6e; starts in the run directory
+# step train of nynorsk-nodes on olivia, plan 0e8aaca4; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -37,6 +37,7 @@ hpc_link "${HPC_RUN}"/logs/train.log /cluster/work/projects/abc123/somebody/logs
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
 mkdir -p /cluster/work/projects/abc123/somebody/checkpoints
+mkdir -p /cluster/projects/abc123/hpctrain/overlays
 mkdir -p /cluster/work/projects/abc123/somebody/runs
 ls -L /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif > /dev/null
 hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh

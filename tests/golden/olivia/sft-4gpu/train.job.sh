@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
-# step train of nynorsk-node on olivia, plan 453f209c; starts in the run directory
+# step train of nynorsk-node on olivia, plan 8eed2e4f; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -32,6 +32,7 @@ mkdir -p "$HPC_CHECKPOINTS"
 hpc_link "${HPC_RUN}"/logs/train.log /cluster/work/projects/abc123/somebody/logs/nynorsk-node_"${HPC_JOB}".out
 mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
 mkdir -p /cluster/work/projects/abc123/somebody/checkpoints
+mkdir -p /cluster/projects/abc123/hpctrain/overlays
 mkdir -p /cluster/work/projects/abc123/somebody/runs
 ls -L /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif > /dev/null
 hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh

@@ -32,8 +32,9 @@ _TORCH_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "b
 
 
 def detect(path: Path) -> bool:
-    """A weights file or its index lies in the folder."""
-    return any((path / f"{stem}{tail}").is_file() for stem, _ in _STEMS for tail in ("", ".index.json"))
+    """A weights file, an index or shards lie in the folder."""
+    files = any((path / f"{stem}{tail}").is_file() for stem, _ in _STEMS for tail in ("", ".index.json"))
+    return files or any(_shard_count(path, stem) for stem, _ in _STEMS)
 
 
 def read(path: Path, options: ConvertOptions) -> Model:
@@ -46,7 +47,7 @@ def read(path: Path, options: ConvertOptions) -> Model:
             _add(model, path / name, pickled)
         if model.tensors:
             _name_files(model, path)
-            _check_index(model, path / f"{stem}.index.json")
+            _check_index(model, path, stem)
             return model
     raise IntegrityError.of("checkpoint-incomplete", f"{path} holds no weights", where=str(path))
 
@@ -65,18 +66,35 @@ def _weight_files(path: Path, stem: str) -> list[str]:
     index = path / f"{stem}.index.json"
     if (path / stem).is_file():
         return [stem]
-    if not index.is_file():
-        return []
-    weight_map = read_json(index).get("weight_map")
-    if not isinstance(weight_map, dict):
-        raise IntegrityError.of("checkpoint-damaged", f"{index} has no weight_map", where=str(index))
-    names = sorted({inside(str(name), index) for name in weight_map.values()})
+    names = _listed(index) if index.is_file() else _numbered(path, stem)
     for name in names:
         if not (path / name).is_file():
             raise IntegrityError.of(
                 "checkpoint-incomplete", f"{path / name} is missing", where=str(path / name)
             )
     return names
+
+
+def _listed(index: Path) -> list[str]:
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise IntegrityError.of("checkpoint-damaged", f"{index} has no weight_map", where=str(index))
+    return sorted({inside(str(name), index) for name in weight_map.values()})
+
+
+def _numbered(path: Path, stem: str) -> list[str]:
+    """All shards, by the number that their own names say; an index would list no others."""
+    count = _shard_count(path, stem)
+    start, end = stem.split(".")
+    return [f"{start}-{number:05d}-of-{count:05d}.{end}" for number in range(1, count + 1)]
+
+
+def _shard_count(path: Path, stem: str) -> int:
+    """How many shards there should be, as the first of them says; 0 where there is none."""
+    start, end = stem.split(".")
+    shards = sorted(path.glob(f"{start}-?????-of-?????.{end}")) if path.is_dir() else []
+    count = shards[0].stem[-5:] if shards else ""
+    return int(count) if count.isdigit() else 0
 
 
 def _add(model: Model, file: Path, pickled: bool) -> None:
@@ -94,8 +112,11 @@ def _add(model: Model, file: Path, pickled: bool) -> None:
         model.tensors[name] = tensor
 
 
-def _check_index(model: Model, index: Path) -> None:
+def _check_index(model: Model, path: Path, stem: str) -> None:
+    index = path / f"{stem}.index.json"
     if not index.is_file():
+        if not (path / stem).is_file():
+            model.warnings.append(f"{index} is lost; the names of the shards say that all are here")
         return
     listed = set(read_json(index)["weight_map"])
     for name in sorted(listed ^ set(model.tensors)):

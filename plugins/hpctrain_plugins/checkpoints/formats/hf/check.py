@@ -6,52 +6,42 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from hpctrain.plugin import IntegrityError
 from hpctrain_plugins.checkpoints import quantised
+from hpctrain_plugins.checkpoints.formats.hf.families import FAMILIES, Family, Shapes
 from hpctrain_plugins.checkpoints.tensors import Model
 
-_EMBEDDINGS = {
-    "gpt_neox": "gpt_neox.embed_in.weight",
-    "llama": "model.embed_tokens.weight",
-    "mistral": "model.embed_tokens.weight",
-    "qwen2": "model.embed_tokens.weight",
-}
 _COUNTS = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
     *("num_key_value_heads", "intermediate_size", "head_dim"),
+    *("num_experts", "num_local_experts", "moe_intermediate_size"),
 )
 _LARGEST = 1 << 31
 _LAYER = re.compile(r"(?:model\.|gpt_neox\.)?layers\.(\d+)\.(.+)$")
-_COMPUTED = "rotary_emb.inv_freq"
-_BUFFERS = ("attention.bias", "attention.masked_bias", "attention.rotary_emb.inv_freq")
-_Shapes: TypeAlias = "dict[str, tuple[int, ...]]"
+_BUFFERS = ("rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias")
+"""Endings of what is computed anew, which older generations of transformers saved."""
 
 
 def check(model: Model, path: Path) -> bool:
     """Whether the configuration says every tensor's shape; IntegrityError where one is lost or another.
 
-    Families whose layers are not known here, and quantised weights, are not proven.
+    Families that have no table, tensors that no table has, and quantised weights are not proven.
     """
-    embedding = _EMBEDDINGS.get(str(model.config.get("model_type")))
-    if embedding is None:
+    family = FAMILIES.get(str(model.config.get("model_type")))
+    if family is None:
         return False
     _counts(model, path)
-    embedding = _without_head(model, embedding)
-    _size(model, embedding, ("vocab_size", "hidden_size"), path)
-    _outer(model, embedding, path)
+    packed = bool(quantised.evidence(model))  # into other shapes, and some layers may be left as they were
+    outer = set() if packed else _outer(model, family, path)
     layers = _layers(model)
-    count = model.config.get("num_hidden_layers")
-    for index in sorted(set(range(count)) ^ set(layers)) if isinstance(count, int) else ():
-        message = f"layer {index} is missing from {path}, whose configuration says {count} layers"
-        if index in layers:
-            message = f"{path} has a layer {index} where its configuration says {count} layers"
-        raise IntegrityError.of("checkpoint-incomplete", message, where=str(path))
-    if layers and not quantised.evidence(model):  # some layers may be left as they were
+    _numbered(model, layers, path)
+    layer = {} if packed else family.of_layer(model.config)
+    if layer:
         _check_alike(layers, path)
-        return _sizes(model, min(layers), layers[min(layers)], path)
-    return False
+        _of_layer(layer, min(layers, default=0), layers, path)
+    around = {name for name in _weights(model) if not _LAYER.match(name)}
+    return bool(layer) and around <= outer and all(set(layer) >= set(shapes) for shapes in layers.values())
 
 
 def _counts(model: Model, path: Path) -> None:
@@ -64,23 +54,35 @@ def _counts(model: Model, path: Path) -> None:
             raise IntegrityError.of("checkpoint-config", message, where=name)
 
 
-def _without_head(model: Model, embedding: str) -> str:
-    """The embedding's name; a model that was saved without a head has no family's name in front."""
-    short = embedding.partition(".")[2]
-    return short if embedding not in model.tensors and short in model.tensors else embedding
+def _numbered(model: Model, layers: Mapping[int, Shapes], path: Path) -> None:
+    """There are as many layers as the configuration says."""
+    count = model.config.get("num_hidden_layers")
+    for index in sorted(set(range(count)) ^ set(layers)) if isinstance(count, int) else ():
+        message = f"layer {index} is missing from {path}, whose configuration says {count} layers"
+        if index in layers:
+            message = f"{path} has a layer {index} where its configuration says {count} layers"
+        raise IntegrityError.of("checkpoint-incomplete", message, where=str(path))
 
 
-def _outer(model: Model, embedding: str, path: Path) -> None:
-    """The head, where it is not the embedding, and the last norm are there and in their sizes."""
-    front = embedding.rpartition("embed_")[0]
-    neox = model.config["model_type"] == "gpt_neox"
-    norm = f"{front}{'final_layer_norm' if neox else 'norm'}"
-    for name in (f"{norm}.weight", *([f"{norm}.bias"] if neox else [])):
-        _size(model, name, ("hidden_size",), path)
-    head = "embed_out.weight" if neox else "lm_head.weight"
-    tied = model.config.get("tie_word_embeddings", False)
-    if head in model.tensors or (front and not tied and _has_head(model)):
-        _size(model, head, ("vocab_size", "hidden_size"), path)
+def _outer(model: Model, family: Family, path: Path) -> set[str]:
+    """The tensors around the layers that are there in their sizes; a tied head may be there or not.
+
+    A model that was saved without its head has no family's name in front of the others.
+    """
+    headless = family.prefix + family.embedding not in model.tensors and family.embedding in model.tensors
+    expected = family.outer(model.config, headless=headless)
+    if family.head not in model.tensors and (family.is_tied(model.config) or not _has_head(model)):
+        expected.pop(family.head, None)
+    for name, shape in expected.items():
+        tensor = model.tensors.get(name)
+        if tensor is None:
+            kind = model.config["model_type"]
+            message = f"{name} is missing from {path}, whose configuration says model_type {kind}"
+            raise IntegrityError.of("checkpoint-incomplete", message, where=name)
+        if shape and tensor.shape != shape:
+            message = f"{name} has shape {list(tensor.shape)} where config.json says {list(shape)}"
+            raise IntegrityError.of("checkpoint-shape", message, where=name)
+    return {name for name, shape in expected.items() if shape}
 
 
 def _has_head(model: Model) -> bool:
@@ -88,9 +90,9 @@ def _has_head(model: Model) -> bool:
     return str((model.config.get("architectures") or [""])[0]).endswith("ForCausalLM")
 
 
-def _check_alike(layers: Mapping[int, _Shapes], path: Path) -> None:
+def _check_alike(layers: Mapping[int, Shapes], path: Path) -> None:
     """Every layer holds the same tensors in the same shapes."""
-    first = layers[min(layers)]
+    first = layers[min(layers)] if layers else {}
     for index, shapes in layers.items():
         for suffix in sorted({*first, *shapes}):
             expected, actual = first.get(suffix), shapes.get(suffix)
@@ -103,7 +105,7 @@ def _check_alike(layers: Mapping[int, _Shapes], path: Path) -> None:
             raise IntegrityError.of("checkpoint-shape", message, where=name)
 
 
-def _lacking(layers: Mapping[int, _Shapes], suffix: str, path: Path) -> str:
+def _lacking(layers: Mapping[int, Shapes], suffix: str, path: Path) -> str:
     """Few layers with a tensor have one too many, many have lost one."""
     having = sorted(index for index, shapes in layers.items() if suffix in shapes)
     without = sorted(set(layers) - set(having))
@@ -113,9 +115,9 @@ def _lacking(layers: Mapping[int, _Shapes], suffix: str, path: Path) -> str:
     return f"{suffix} stands in layer {where} of {path} and not in layer {without[0]}"
 
 
-def _sizes(model: Model, layer: int, shapes: _Shapes, path: Path) -> bool:
-    """Whether all tensors of the layer are expected; those that are have their shapes, and none is lost."""
-    expected = _expected_shapes(model)
+def _of_layer(expected: Shapes, layer: int, layers: Mapping[int, Shapes], path: Path) -> None:
+    """No tensor of the layer is lost or has another shape than it should."""
+    shapes = layers.get(layer, {})
     for suffix, shape in expected.items():
         if suffix not in shapes:
             message = f"{suffix} of layer {layer} is missing from {path}"
@@ -125,75 +127,16 @@ def _sizes(model: Model, layer: int, shapes: _Shapes, path: Path) -> bool:
             raise IntegrityError.of(
                 "checkpoint-shape", f"{message} where config.json says {list(shape)}", where=suffix
             )
-    return bool(expected) and set(shapes) <= {*expected, *_BUFFERS}
 
 
-def _expected_shapes(model: Model) -> _Shapes:
-    """Every tensor of a layer, by the configuration; empty where it does not say all sizes."""
-    config = model.config
-    hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
-    inner = config.get("intermediate_size")
-    if not (isinstance(hidden, int) and isinstance(inner, int) and isinstance(heads, int) and heads):
-        return {}
-    if quantised.evidence(model):
-        return {}
-    if config["model_type"] == "gpt_neox":
-        return _gpt_neox(hidden, inner, bool(config.get("attention_bias", True)))
-    size = int(config.get("head_dim") or hidden // heads)
-    groups = config.get("num_key_value_heads") or (heads if config["model_type"] == "llama" else 0)
-    return _llama(config, hidden, inner, {"q": heads * size, "k": int(groups) * size}) if groups else {}
+def _weights(model: Model) -> list[str]:
+    return [name for name in model.tensors if not name.endswith(_BUFFERS)]
 
 
-def _gpt_neox(hidden: int, inner: int, attention_bias: bool) -> _Shapes:
-    norms = ("input_layernorm", "post_attention_layernorm")
-    out: _Shapes = {f"{norm}.{part}": (hidden,) for norm in norms for part in ("weight", "bias")}
-    out |= {"attention.query_key_value.weight": (3 * hidden, hidden)}
-    out |= {"attention.dense.weight": (hidden, hidden)}
-    if attention_bias:
-        out |= {"attention.query_key_value.bias": (3 * hidden,), "attention.dense.bias": (hidden,)}
-    out |= {"mlp.dense_h_to_4h.weight": (inner, hidden), "mlp.dense_h_to_4h.bias": (inner,)}
-    return out | {"mlp.dense_4h_to_h.weight": (hidden, inner), "mlp.dense_4h_to_h.bias": (hidden,)}
-
-
-def _llama(config: Mapping[str, Any], hidden: int, inner: int, rows: Mapping[str, int]) -> _Shapes:
-    """Of Llama, Mistral and Qwen 2, which differ in their biases."""
-    norms = ("input_layernorm", "post_attention_layernorm")
-    out: _Shapes = {f"{norm}.weight": (hidden,) for norm in norms}
-    sizes = {**rows, "v": rows["k"]}
-    out |= {f"self_attn.{letter}_proj.weight": (n, hidden) for letter, n in sizes.items()}
-    out["self_attn.o_proj.weight"] = (hidden, rows["q"])
-    out |= {f"mlp.{name}.weight": (inner, hidden) for name in ("gate_proj", "up_proj")}
-    out["mlp.down_proj.weight"] = (hidden, inner)
-    llama = config["model_type"] == "llama"
-    if config["model_type"] == "qwen2" or (llama and config.get("attention_bias")):
-        out |= {f"self_attn.{letter}_proj.bias": (n,) for letter, n in sizes.items()}
-    if llama and config.get("attention_bias"):
-        out["self_attn.o_proj.bias"] = (hidden,)
-    if llama and config.get("mlp_bias"):
-        out |= {f"mlp.{name}.bias": (inner,) for name in ("gate_proj", "up_proj")}
-        out["mlp.down_proj.bias"] = (hidden,)
-    return out
-
-
-def _layers(model: Model) -> dict[int, _Shapes]:
-    layers: dict[int, _Shapes] = {}
-    for name, tensor in model.tensors.items():
+def _layers(model: Model) -> dict[int, Shapes]:
+    layers: dict[int, Shapes] = {}
+    for name in _weights(model):
         match = _LAYER.match(name)
-        if match and not name.endswith(_COMPUTED):
-            layers.setdefault(int(match[1]), {})[match[2]] = tensor.shape
+        if match:
+            layers.setdefault(int(match[1]), {})[match[2]] = model.tensors[name].shape
     return layers
-
-
-def _size(model: Model, name: str, keys: tuple[str, ...], path: Path) -> None:
-    tensor = model.tensors.get(name)
-    if tensor is None:
-        kind = model.config["model_type"]
-        message = f"{name} is missing from {path}, whose configuration says model_type {kind}"
-        raise IntegrityError.of("checkpoint-incomplete", message, where=name)
-    sizes: list[Any] = [model.config.get(key) for key in keys]
-    if None not in sizes and tensor.shape != tuple(sizes):
-        raise IntegrityError.of(
-            "checkpoint-shape",
-            f"{name} has shape {list(tensor.shape)} where config.json says {sizes}",
-            where=name,
-        )

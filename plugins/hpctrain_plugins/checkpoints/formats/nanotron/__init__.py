@@ -46,7 +46,6 @@ _COPIED_KEYS = (
     "num_hidden_layers",
     "num_key_value_heads",
     "rms_norm_eps",
-    "rope_scaling",
     "rope_theta",
     "tie_word_embeddings",
     "attention_bias",
@@ -86,6 +85,13 @@ def opened(path: Path, options: ConvertOptions) -> tuple[dict[str, Tensor], dict
     if not config.get("is_llama_config"):
         raise ConfigError.of(
             "checkpoint-unsupported", "only nanotron's Llama models can be read", where=str(step)
+        )
+    if config.get("rope_scaling"):
+        raise ConfigError.of(
+            "checkpoint-choice",
+            "it says rope_scaling, which nanotron never reads: it computes with plain rotary embeddings",
+            where="rope_scaling",
+            hint="--config FILE      (a copy of model_config.json without rope_scaling: as it was trained)",
         )
     return {name: _unsharded(name, files) for name, files in _files(step).items()}, config
 

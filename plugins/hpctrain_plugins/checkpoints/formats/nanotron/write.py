@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import quantised
 from hpctrain_plugins.checkpoints.containers import safetensors
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.formats.fused import Heads, fuse_qkv, halves_to_pairs
@@ -36,6 +37,7 @@ def plan(model: Model, options: ConvertOptions) -> Layout:
         raise ConfigError.of(
             "checkpoint-unsupported", f"only Llama models can be written, not {kind}", where="model_type"
         )
+    quantised.refuse(model, "nanotron")
     return _Writer(model, options).layout()
 
 

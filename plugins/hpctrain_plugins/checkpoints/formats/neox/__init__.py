@@ -153,10 +153,22 @@ class _Reader:
 
     def _trim(self, ranks: list[Tensor], vocab: int | None) -> Tensor:
         full = concat(ranks)
+        self._check_padded(full)
         if vocab is None or vocab >= full.shape[0]:
             return full
         self._model.decisions["vocab_rows_dropped"] = full.shape[0] - vocab
         return full.part(0, 0, vocab)
+
+    def _check_padded(self, table: Tensor) -> None:
+        """The trainer makes the vocabulary a multiple of a setting and its ranks, and loads no other."""
+        multiple = self._config.get("make_vocab_size_divisible_by")
+        unit = int(multiple or 1) * self._shards.tp
+        if table.shape[0] % unit:
+            message = (
+                f"{table.name} has {table.shape[0]} rows, where make_vocab_size_divisible_by {multiple} "
+            )
+            message += f"and {self._shards.tp} ranks make multiples of {unit}"
+            raise IntegrityError.of("checkpoint-shape", message, where=table.name)
 
     def _only(self, layer: int, name: str) -> list[Tensor]:
         ranks = self._shards.tensors.pop((layer, name), None)
@@ -198,6 +210,7 @@ class _Reader:
             for name, parts in zip(names, zip(*halves, strict=True), strict=True):
                 self._put(name, concat(parts))
         elif rule.kind == ROW_BIAS and self._parallel and len(ranks) > 1:
+            self._check_alike(names[0], ranks)
             self._model.decisions["row_bias"] = "summed over ranks (gpt_j_residual)"
             added = Tensor(
                 ranks[0].name,
@@ -212,8 +225,16 @@ class _Reader:
 
     def _put_replicated(self, name: str, ranks: list[Tensor]) -> None:
         first = ranks[0].named(name)
+        self._check_alike(name, ranks)
         self._model.replicas += [(first, replica) for replica in ranks[1:]]
         self._put(name, first)
+
+    def _check_alike(self, name: str, ranks: list[Tensor]) -> None:
+        for rank in ranks[1:]:
+            if rank.shape != ranks[0].shape:
+                message = f"{name} has shape {list(ranks[0].shape)} on one rank of {self._step} and "
+                message += f"{list(rank.shape)} on another"
+                raise IntegrityError.of("checkpoint-shape", message, where=name)
 
     def _put(self, name: str, tensor: Tensor) -> None:
         if name in self._model.tensors:
@@ -241,6 +262,9 @@ class _Reader:
         biased = self._arch.layer_name(
             0, "self_attn.q_proj.bias" if llama else "attention.query_key_value.bias"
         )
+        if not llama and (biased in tensors) != (self._arch.layer_name(0, "attention.dense.bias") in tensors):
+            message = f"one of the two biases of attention is missing from {self._step}"
+            raise IntegrityError.of("checkpoint-incomplete", message, where=biased)
         sizes = {
             "vocab": tensors[self._arch.embedding].shape[0],
             "intermediate": tensors[up].shape[0],

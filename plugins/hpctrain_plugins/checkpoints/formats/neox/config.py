@@ -13,6 +13,11 @@ _PLAIN = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu", "mish
 _GATED = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu", "silu": "silu"}
 _TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
 
+_WITHOUT_EQUAL = ("gpt_j_tied", "use_mup", "apply_residual_connection_post_layernorm")
+"""Switches of what is computed between the layers' weights; muP scales attention and logits."""
+
+_FULL_ATTENTION = ("global", "flash")
+
 _HUGGING_FACE = ("model_type", "architectures", "num_hidden_layers", "transformers_version")
 _SIZES = ("num_layers", "hidden_size", "num_attention_heads")
 """Settings that every run of the trainer has."""
@@ -84,16 +89,26 @@ def heads_of(config: dict[str, Any]) -> Heads:
 
 
 def check_supported(config: dict[str, Any]) -> None:
-    """Refuse what Hugging Face has no model for."""
-    if config.get("gpt_j_tied"):
-        raise ConfigError.of(
-            "checkpoint-unsupported", "gpt_j_tied has no equal in Hugging Face", where="gpt_j_tied"
-        )
+    """Refuse what Hugging Face has no model for: most of it leaves the names and shapes of tensors alone."""
+    for key in _WITHOUT_EQUAL:
+        if config.get(key):
+            raise ConfigError.of("checkpoint-unsupported", f"{key} has no equal in Hugging Face", where=key)
     position = config.get("pos_emb", "rotary")
     if position != "rotary":
         raise ConfigError.of(
             "checkpoint-unsupported", f"pos_emb {position} has no equal in Hugging Face", where="pos_emb"
         )
+    for kind in _attention_kinds(config.get("attention_config")):
+        if kind not in _FULL_ATTENTION:
+            message = f"attention_config {kind} has no equal in Hugging Face"
+            raise ConfigError.of("checkpoint-unsupported", message, where="attention_config")
+
+
+def _attention_kinds(value: Any) -> list[str]:
+    """The kinds in `[[["global", "local"], 6]]`, or in the list of all layers that it stands for."""
+    if isinstance(value, list):
+        return [kind for item in value for kind in _attention_kinds(item)]
+    return [value] if isinstance(value, str) else []
 
 
 def check_heads(config: dict[str, Any]) -> None:
@@ -145,6 +160,9 @@ def _llama(config: dict[str, Any], heads: Heads) -> dict[str, Any]:
 
 
 def _gpt_neox(config: dict[str, Any]) -> dict[str, Any]:
+    if config.get("sliding_window_width"):
+        message = "sliding_window_width has no equal in Hugging Face's GPT-NeoX"
+        raise ConfigError.of("checkpoint-unsupported", message, where="sliding_window_width")
     act = str(config.get("activation", "gelu"))
     if act not in _PLAIN:
         raise ConfigError.of(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import quantised
 from hpctrain_plugins.checkpoints.containers import torchzip_write
 from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
@@ -37,7 +38,9 @@ def plan(model: Model, options: ConvertOptions) -> Layout:
     """Layer files or rank files, the rank files that a resume needs, configuration and `latest`."""
     kind = str(neox_config.need(model.config, "model_type"))
     if kind not in _KINDS:
-        raise ConfigError.of("checkpoint-unsupported", f"GPT-NeoX has no {kind} models", where="model_type")
+        message = f"GPT-NeoX has no {kind} models; it has {', '.join(_KINDS)}"
+        raise ConfigError.of("checkpoint-unsupported", message, where="model_type")
+    quantised.refuse(model, "GPT-NeoX")
     return _Writer(model, options, _KINDS[kind]).layout()
 
 

@@ -78,7 +78,7 @@ class Overlay:
     node: tuple[Node, ...]
     honest: Honest
     facts: str = ""
-    """A distribution beside the twins that has the facts; empty: ours, `hpc_NAME`."""
+    """The folder from here of somebody else's distribution, which has the facts; empty: ours, `hpc_NAME`."""
     home: str = ""
     exclusive: bool = False
     """Jobs get whole nodes."""
@@ -153,7 +153,9 @@ class Site:
 
     def fill(self, path: str, user: str) -> str:
         """A path of the facts for one user of the twin."""
-        return self.template(path).format(user=user, uid=USERS[user], account=self.overlay.account)
+        account = self.overlay.account
+        project = self.cluster.project_of(account)
+        return self.template(path).format(user=user, uid=USERS[user], account=account, project=project)
 
     def home(self, user: str) -> str:
         """Where a user is after logging in."""

@@ -1,0 +1,51 @@
+"""What is read of `plan.json` once a run is made: how its trainer names checkpoints and prints progress."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from attrs import frozen
+
+from hpctrain.errors import IntegrityError
+from hpctrain.model.train import Layout, Pattern
+from hpctrain.plan.decode import decode
+from hpctrain_job import documents
+
+UNREADABLE = (OSError, ValueError, TypeError, AttributeError, re.error, RecursionError, OverflowError)
+
+
+@frozen(kw_only=True)
+class KeptNumbers:
+    """What the plan predicted."""
+
+    hardware: float | None = None
+
+
+@frozen(kw_only=True)
+class KeptTrain:
+    """What the trainer answered, without its command."""
+
+    checkpoints: Layout | None = None
+    progress: tuple[Pattern, ...] = ()
+    numbers: KeptNumbers | None = None
+
+
+@frozen(kw_only=True)
+class KeptPlan:
+    """A plan as its run keeps it; it is never planned again."""
+
+    train: KeptTrain = KeptTrain()
+    peak_tflops: float | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> KeptPlan:
+        """The plan in this file; IntegrityError where there is none that can be read."""
+        try:
+            document = documents.read(path)
+            plan = decode(document if document.get("train") else {**document, "train": {}}, cls)
+            for pattern in plan.train.progress:
+                re.compile(pattern.regex)
+        except UNREADABLE as error:
+            raise IntegrityError.of("plan-file", f"{path} cannot be read: {error}") from error
+        return plan

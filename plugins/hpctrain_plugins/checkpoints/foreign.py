@@ -1,0 +1,70 @@
+"""Folders that no format reads and that have a name all the same: what they are, and the way on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+from hpctrain_job import documents
+
+
+@attrs.frozen
+class _Sign:
+    """Files that give a kind of folder away."""
+
+    glob: str
+    kind: str
+    remedy: str
+
+
+_HF = "transformers: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER)"
+_SIGNS = (
+    _Sign(
+        "*.gguf", "holds weights for llama.cpp (GGUF), rounded for it", "the model that they were made from"
+    ),
+    _Sign(
+        "consolidated.*.pth",
+        "holds a Llama as Meta publishes it",
+        "python -m transformers.models.llama.convert_llama_weights_to_hf --input_dir FOLDER",
+    ),
+    _Sign("tf_model.h5", "holds weights of TensorFlow", _HF),
+    _Sign("flax_model.msgpack", "holds weights of Flax", _HF),
+    _Sign(
+        "zero/*/fp32.pt",
+        "is a universal checkpoint of DeepSpeed, made to resume on other numbers of ranks",
+        "the checkpoint that ds_to_universal.py read",
+    ),
+    _Sign(
+        "mp_rank_*/model_optim_rng.pt",
+        "is a checkpoint of Megatron-LM, one file for each rank",
+        "Megatron's tools/checkpoint/convert.py",
+    ),
+    _Sign(
+        "*.distcp",
+        "is torch's distributed checkpoint without .metadata, which is written last: the save was cut short",
+        "an earlier checkpoint of the run",
+    ),
+)
+
+
+def recognised(path: Path) -> tuple[str, str] | None:
+    """What the folder is, for the sentence `FOLDER …`, and what to do; also where it lies one step below."""
+    if not path.is_dir():
+        return None
+    for place in (path, *sorted(p for p in path.iterdir() if p.is_dir())):
+        if is_megatron_core(place):
+            return "is a distributed checkpoint of Megatron-Core (torch_dist)", "Megatron's own export to hf"
+        sign = next((s for s in _SIGNS if any(place.glob(s.glob))), None)
+        if sign is not None:
+            return sign.kind, sign.remedy
+    return None
+
+
+def is_megatron_core(step: Path) -> bool:
+    """Whether Megatron-Core wrote this; torch's files are in it, under other names than a model's own."""
+    try:
+        document = documents.read(step / "metadata.json")
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and "sharded_backend" in document

@@ -1,0 +1,162 @@
+"""What readers fell over once, or were attacked with: the corpus, by target.
+
+A fuzzer's find is added here, as short as it can be made. It begins with these too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from tests.hostile.grounds import QSTAT, SACCT, SQUEUE
+
+HOST = os.uname().nodename
+_PIDS: tuple[object, ...] = (float("inf"), -1, 0, 2**70, [], "x")
+_DIGITS = "9" * 5000
+_ROWS = '{"v": 1, "time": "x", "event": "created", "plugins": -1}\n'
+_MANIFEST = "# hpctrain manifest 1 venv-a\n"
+_RECORD: Mapping[str, bytes] = {
+    "an event without its name": b'{"v": 1}\n',
+    "plugins that are a number": _ROWS.encode(),
+    "a tag that is a list": b'{"v": 1, "event": "intent", "step": "train", "tag": [[]]}\n',
+    "a step that is a table": b'{"v": 1, "event": "intent", "step": {}, "tag": "x"}\n',
+    **{
+        f"process {pid}": json.dumps(
+            {"event": "step-started", "step": "train", "pid": pid, "host": HOST}
+        ).encode()
+        + b"\n"
+        for pid in _PIDS
+    },
+    "a version of digits": b'{"v": 99, "event": "created"}\n',
+}
+_PLAN: Mapping[str, bytes] = {
+    "a plan that is a list": b"[]",
+    "training that is a number": b'{"train": 3}',
+    "a pattern that is none": b'{"train": {"progress": [{"regex": "(", "scale": {}}]}}',
+    "a pattern of brackets": b'{"train": {"progress": [{"regex": "' + b"(" * 5000 + b'"}]}}',
+    "a folder elsewhere": b'{"train": {"checkpoints": {"format": "hf", "folder": "../../../.."}}}',
+    "a peak that is a text": b'{"train": {}, "peak_tflops": "x"}',
+}
+_METRICS: Mapping[str, bytes] = {
+    "a loss that is a table": b'{"step": 1, "loss": {"": {}}}\n',
+    "a loss of digits": b'{"step": 1, "loss": 1' + b"0" * 4000 + b"}\n",
+    "a step that is a text": b'{"step": "x", "loss": 1}\n',
+    "an evaluation that is a list": b'{"step": 1, "eval_loss": []}\n',
+    "a rate that is true": b'{"step": 1, "loss": 1, "tokens_per_s": true, "mfu": "x"}\n',
+    "infinity": b'{"step": 1, "loss": Infinity, "tokens_per_s": NaN}\n',
+}
+_LOG: Mapping[str, bytes] = {
+    "a cause of ours": b"error[x]: " + b"y" * 100_000 + b"\n  hint: $(touch RAN)\n",
+    "one line without an end": b"x" * (4 << 20),
+    "carriage returns": b"\r" * (1 << 20),
+}
+_RUN = {
+    "record.jsonl": _RECORD,
+    "plan.json": _PLAN,
+    "metrics.jsonl": _METRICS,
+    "logs/train.log": _LOG,
+    "graph.json": {
+        "another's runs": b'{"v": 1, "name": "../../x", "nodes": []}',
+        "steps that are a text": b'{"v": 1, "nodes": "' + b"x" * 100_000 + b'"}',
+        "steps that are numbers": b'{"v": 1, "nodes": [' + b"1," * 100_000 + b"1]}",
+        "a version that is none": b'{"v": null}',
+        "a version of digits": b'{"v": 1e999}',
+    },
+    "steps/train/exit": {
+        "a code of digits": b'{"job": "x", "code": ' + b"9" * 4000 + b"}",
+        "a code that is infinite": b'{"job": "x", "code": 1e999}',
+    },
+}
+
+
+def _squeue(field: int, value: str, line: str = SQUEUE, separator: str = "\x1f") -> bytes:
+    fields = line.split(separator)
+    fields[field] = value
+    return separator.join(fields).encode() + b"\n"
+
+
+_HOSTS = {
+    "a thousand million nodes": "n[0-999999999]",
+    "nodes times nodes": "n[1-999][1-999][1-999][1-999]",
+    "brackets without an end": "[" * 100_000,
+    "brackets in a row": "[1]" * 100_000,
+    "numbers of digits": f"n[1-{_DIGITS}]",
+}
+_TIMES = {
+    "digits": _DIGITS,
+    "no digits": "²",
+    "colons": "1:" * 10_000 + "1",
+    "days of digits": f"{_DIGITS}-1:00",
+}
+
+FINDS: Mapping[str, Mapping[str, bytes]] = {
+    "squeue": {
+        **{name: _squeue(7, value) for name, value in _HOSTS.items()},
+        **{f"time: {name}": _squeue(4, value) for name, value in _TIMES.items()},
+        **{
+            f"status: {name}": _squeue(2, value).replace(b"RUNNING", b"FAILED")
+            for name, value in _TIMES.items()
+        },
+        "an id of digits": _squeue(0, _DIGITS),
+    },
+    "sacct": {
+        **{name: _squeue(7, value, SACCT, "|") for name, value in _HOSTS.items()},
+        **{f"status: {name}": _squeue(2, f"{value}:{value}", SACCT, "|") for name, value in _TIMES.items()},
+    },
+    "qstat": {
+        "deep": b'{"Jobs":' * 2000,
+        "deeper": b'{"a":' * 100_000,
+        "a walltime of digits": QSTAT.replace("00:05:00", _DIGITS).encode(),
+        "a walltime that is no number": QSTAT.replace("00:05:00", "²:³").encode(),
+        "an id that is a table": b'{"Jobs": {"4711.pbs": {"job_state": {}, "Exit_status": "'
+        + _DIGITS.encode()
+        + b'"}}}',
+        "jobs that are a list": b'{"Jobs": []}',
+        "a start beyond time": QSTAT.replace("2026", "9" * 9).encode(),
+    },
+    "last answer": {
+        "a tag that is a list": b'{"at": 9e99, "ids": ["4711"], "tags": [], "jobs": [{"tag": [[]]}]}',
+        "ids that are numbers": b'{"at": 1, "ids": [1, "a"], "tags": [], "jobs": []}',
+        "an age of digits": b'{"at": ' + b"9" * 4000 + b', "ids": [], "tags": [], "jobs": []}',
+    },
+    "manifest of an artefact": {
+        "a size of digits": f"{_MANIFEST}{_DIGITS} {'a' * 64}  content/python\n".encode(),
+        "a file outside": f"{_MANIFEST}1 {'a' * 64}  content/../../RAN\n".encode(),
+        "a device": f"{_MANIFEST}1 {'a' * 64}  /dev/zero\n".encode(),
+        "a name with a line end": f"{_MANIFEST}1 \\{'a' * 64}  content/a\\nb\n".encode(),
+    },
+    "manifest of a checkpoint": {
+        "a size of digits": f"# hpctrain manifest 1\n{_DIGITS} {'a' * 64}  weights\n".encode(),
+        "a size in other digits": f"# hpctrain manifest 1\n٣ {'a' * 64}  weights\n".encode(),
+        "a device": f"# hpctrain manifest 1\n1 {'a' * 64}  /dev/zero\n".encode(),
+        "NUL in a name": f"# hpctrain manifest 1\n1 {'a' * 64}  a\0b\n".encode(),
+    },
+    "run file": {
+        "a key of many parts": b"a." * 100_000 + b"a = 1\n",
+        "a quoted key of many parts": b'"a".' * 100_000 + b"a = 1\n",
+        "a table of many parts": b"[" + b"a . " * 100_000 + b"a]\n",
+        "an inline table of many parts": b"x = {" + b"a." * 100_000 + b"a = 1}\n",
+    },
+    "safetensors": {
+        "a header of 2^63 bytes": (2**63).to_bytes(8, "little") + b"{}",
+        "a header of a gigabyte": (1 << 30).to_bytes(8, "little") + b"{}",
+    },
+    "staged": {
+        "a header of 2^63 bytes": (2**63).to_bytes(8, "little") + b"{}",
+        "ends that are texts": (32).to_bytes(8, "little") + b'{"a": {"data_offsets":[0, "xx"]}}',
+    },
+    "token index": {
+        "2^63 sequences": b"MMIDIDX\0\0" + (1).to_bytes(8, "little") + b"\x08" + b"\xff" * 16,
+        "2^40 documents": b"MMIDIDX\0\0"
+        + (1).to_bytes(8, "little")
+        + b"\x08"
+        + (2).to_bytes(8, "little")
+        + (1 << 40).to_bytes(8, "little"),
+    },
+    **{
+        f"{file} {command}": finds
+        for file, finds in _RUN.items()
+        for command in ("status", "diagnose", "metrics", "logs", "runs", "continue", "cancel")
+    },
+}

@@ -1,0 +1,52 @@
+"""Where hostile files are tried: grounds that are put in order before each, and the cage."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from attrs import frozen
+
+from tests.hostile.cage import Cage, Ended
+from tests.hostile.grounds import GROUNDS
+from tests.hostile.targets import Target
+
+
+@frozen
+class Place:
+    """The grounds, and the cage that commands run in."""
+
+    folder: Path
+    cage: Cage
+
+    def run(self, target: Target, data: bytes | None, *, cover: bool = False) -> Ended:
+        """The command of this target; its file holds `data`, or what is right."""
+        pristine = self.folder / f"{target.ground}.pristine"
+        if not pristine.exists():
+            pristine.mkdir()
+            ground = self.folder / target.ground
+            ground.mkdir()
+            GROUNDS[target.ground](ground)  # under the name that its files hold
+            shutil.copytree(ground, pristine, symlinks=True, dirs_exist_ok=True)
+        ground = self.folder / target.ground
+        shutil.rmtree(ground)
+        shutil.copytree(pristine, ground, symlinks=True)
+        if data is not None:
+            (ground / target.file).write_bytes(data)
+        path = f"{ground}/bin:{os.environ['PATH']}"
+        environ = {"HOME": str(ground), "USER": "me", "PATH": path, **target.environ}
+        ended = self.cage.run(target.main, target.argv, ground, environ, cover=cover)
+        assert not list(self.folder.rglob("RAN")), "a hostile file was obeyed"
+        assert not (ended.code and (ground / "out").exists()), "half a result"
+        return ended
+
+    def right(self, target: Target) -> bytes:
+        """The file as the product, or its user, wrote it."""
+        file = self.folder / f"{target.ground}.pristine" / target.file
+        return file.read_bytes() if file.exists() else b""
+
+    def fault(self, target: Target, ended: Ended) -> str:
+        """What is wrong with the way in which the command ended."""
+        unexpected = f"exit {ended.code}: {ended.out.strip()[-300:]}"
+        return ended.fault or ("" if ended.code in target.codes else unexpected)

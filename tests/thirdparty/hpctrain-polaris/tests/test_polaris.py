@@ -1,0 +1,6 @@
+from hpctrain.testing import ClusterConformance
+
+
+class TestPolaris(ClusterConformance):
+    cluster = "polaris"
+    account = "datascience"
