@@ -15,6 +15,7 @@ from hpctrain_job.signals import Stop
 from hpctrain_trl import compat
 from hpctrain_trl.environment import Ranks
 from hpctrain_trl.errors import Diverged
+from hpctrain_trl.optimizer import name
 
 _ALARM = 3
 """So many rows in a row without a number for the loss end the run."""
@@ -140,6 +141,16 @@ class Manifests(TrainerCallback):
         """Until the last manifest is written."""
         if self._writer:
             self._writer.join()
+
+
+class Optimizer(TrainerCallback):
+    """Says which optimizer takes the steps, once it is made."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **event: Any) -> None:
+        self.ranks.say(f"optimizer {name(event.get('optimizer'))}")
 
 
 class Alarm(TrainerCallback):

@@ -112,7 +112,7 @@ class Job:
         from transformers import PrinterCallback
         from trl import SFTTrainer
 
-        from hpctrain_trl import callbacks, model
+        from hpctrain_trl import callbacks, model, optimizer
 
         shape = Shape.of(model.shape_of(network))
         lora = self.settings.method == "lora"
@@ -129,10 +129,12 @@ class Job:
             eval_dataset=self.held_out,
             processing_class=self.tokenizer,
             peft_config=model.adapters(self.settings),
+            optimizer_cls_and_kwargs=optimizer.compiled(self.settings, plan),
             callbacks=[
                 callbacks.Metrics(
                     self.run_folder / "metrics.jsonl", self.ranks, self.flops, peak, self.hardware
                 ),
+                callbacks.Optimizer(self.ranks),
                 callbacks.Alarm(),
                 self.saving,
                 self.manifests,

@@ -32,6 +32,13 @@ STOPS = {
 }
 """Random steps at which somebody asks the ranks to stop; each attempt goes on from the last."""
 
+COMPILED = """
+import sys
+from deepspeed.git_version_info import installed_ops
+sys.exit(not installed_ops.get("fused_adam"))
+"""
+"""Ends well where DeepSpeed was built with its own Adam."""
+
 
 def _bare(settings: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     """Half the demo's batch on each rank, a row for every step, nothing but the training."""
@@ -168,10 +175,15 @@ def test_zero_equals_ddp(
     if method == "lora":
         model = str(learnt.folder / "model")
         values |= {"method": "lora", "from_scratch": False, "model": model, "tokenizer": ""}
-    how = {"env": deepspeed, "python": deepspeed["HPCTRAIN_DEEPSPEED_PYTHON"]}
+    python = deepspeed["HPCTRAIN_DEEPSPEED_PYTHON"]
+    how = {"env": deepspeed, "python": python}
     plain = train_two(tmp_path / "ddp", values, **how)
     zero = train_two(tmp_path / "zero", {**values, "zero_stage": stage}, **how)
     assert (plain.code, zero.code) == (0, 0)
+    assert "optimizer torch.optim.adamw.AdamW" in plain.log
+    built = subprocess.run([python, "-c", COMPILED], capture_output=True, check=False).returncode == 0
+    adam = "deepspeed.ops.adam.fused_adam.FusedAdam" if built else "torch.optim.adamw.AdamW"
+    assert f"optimizer {adam}" in zero.log
     assert len(plain.losses) == 12
     assert zero.losses == pytest.approx(plain.losses, rel=1e-4)
     assert zero.report["trained"] == plain.report["trained"]

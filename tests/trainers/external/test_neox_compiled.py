@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -130,15 +129,9 @@ def test_the_stack_brings_all_that_neox_starts_with() -> None:
         assert {*closure.PACKAGES.values(), "pybind11", "ninja"} <= brought
 
 
-MAKEFILE = f"""
-LIBEXT = .wrong
-default: helpers$(LIBEXT)
-%$(LIBEXT): %.c
-\t$(CC) -shared -fPIC -I{sysconfig.get_path("include")} $< -o $@
-"""
 HELPERS = """
 #include <Python.h>
-static struct PyModuleDef it = {PyModuleDef_HEAD_INIT, "helpers", NULL, -1, NULL};
+static PyModuleDef it = {PyModuleDef_HEAD_INIT, "helpers", nullptr, -1, nullptr};
 PyMODINIT_FUNC PyInit_helpers(void) { return PyModule_Create(&it); }
 """
 KERNELS = """
@@ -171,8 +164,8 @@ def standin(tmp_path: Path) -> Path:
         "megatron/__init__.py": "",
         "megatron/data/__init__.py": "",
         "megatron/data/data_utils.py": "def compile_helper():\n    raise SystemExit('a rank compiled')\n",
-        "megatron/data/helpers.c": HELPERS,
-        "megatron/data/Makefile": MAKEFILE,
+        "megatron/data/helpers.cpp": HELPERS,
+        "pybind11.py": "print('-Ipybind11')\n",
         "megatron/fused_kernels/__init__.py": KERNELS,
         compiled.PROGRAM: compiled.SOURCE,
     }
@@ -201,7 +194,6 @@ def test_kernels_are_for_the_gpu_and_nothing_else_is_left(standin: Path) -> None
         "one.so": "9.0 ['-O3', '--use_fast_math']"
     }
     assert "compiled 1 fused kernels for 9.0" in done.stdout
-    assert not (standin / "megatron/data/helpers.wrong").exists()
     suffix = [path.name for path in (standin / "megatron/data").glob("helpers.*.so")]
     assert len(suffix) == 1
 

@@ -49,10 +49,13 @@ import sysconfig
 ARCHITECTURES = os.environ.get("TORCH_CUDA_ARCH_LIST", "")
 sys.path.insert(0, os.getcwd())
 
-# The Makefile asks the first python3 for pybind11, and python3-config, the system's, for the suffix.
-os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
-suffix = sysconfig.get_config_var("EXT_SUFFIX")
-subprocess.run(["make", "-C", "megatron/data", f"LIBEXT={suffix}"], check=True)
+# What its Makefile does, by this Python: that takes the first python3, and the suffix of the system's own.
+words = [sys.executable, "-m", "pybind11", "--includes"]
+pybind11 = subprocess.run(words, check=True, stdout=subprocess.PIPE)
+headers = ["-I" + sysconfig.get_path("include"), *pybind11.stdout.decode().split()]
+target = "megatron/data/helpers" + sysconfig.get_config_var("EXT_SUFFIX")
+compiler = [*os.environ.get("CXX", "c++").split(), "-O3", "-Wall", "-shared", "-std=c++11", "-fPIC"]
+subprocess.run([*compiler, *headers, "megatron/data/helpers.cpp", "-o", target], check=True)
 from megatron.data import helpers  # noqa: E402
 
 print(f"compiled {helpers.__file__}")
