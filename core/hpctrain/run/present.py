@@ -30,5 +30,7 @@ def _own_path(asset: Asset, base: Path, *, on_cluster: bool) -> Path | None:
 
 def _brought(plan: Plan, binding: Binding) -> dict[str, Path]:
     exists = survey(plan, binding, on_cluster=True).artifact_exists
-    made = {s.name: path_of(s.step.makes.loc, binding) for s in plan.steps if s.step.makes}
-    return {name: path for name, path in made.items() if path and exists[name] and name in plan.run.assets}
+    artefacts = {s.name: path_of(s.step.makes.loc, binding) for s in plan.steps if s.step.makes}
+    return {
+        name: path for name, path in artefacts.items() if path and exists[name] and name in plan.run.assets
+    }
