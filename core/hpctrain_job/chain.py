@@ -172,7 +172,7 @@ class EndChain:
 
 @dataclass(frozen=True)
 class Avoid:
-    """Waiting jobs, and those that are submitted later, stay away from these nodes."""
+    """Waiting jobs stay away from these nodes."""
 
     nodes: tuple[str, ...]
     jobs: tuple[str, ...] = ()

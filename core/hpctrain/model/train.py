@@ -94,5 +94,7 @@ class Train:
     before: tuple[Step, ...] = ()
     """Steps of the trainer's own that must end well before training: its validator, a build. One that is
     `inside` waits for all that is prepared, another only for the data that is brought without a job."""
+    code_from: Word | None = None
+    """What the run's own copy of the code is made of: a build of it; None: what `assets[".code"]` is."""
     source: str = ""
     """Stamped by core: who answered."""

@@ -42,7 +42,7 @@ class Decisions:
     assets: tuple[Word, ...]
     """Where each asset lies."""
     code: Word | None
-    """Where the user's or the trainer's own code lies for all runs."""
+    """What a run copies as its own code: the user's or the trainer's, or a build of it."""
     ask: Callable[..., Any]
     """Calls a hook with run and cluster; a ConfigError it raises is collected."""
 

@@ -94,7 +94,7 @@ class _Planning:
             train=self.train,
             launch=self.launch,
             assets=tuple(self.assets.values()),
-            code=self.assets.get(CODE),
+            code=self.train.code_from if self.train and self.train.code_from else self.assets.get(CODE),
             ask=self.ask,
         )
 

@@ -14,7 +14,7 @@ import pytest
 
 from hpctrain.model.run import Code
 from hpctrain.model.step import Ranks
-from hpctrain.model.words import Cmd
+from hpctrain.model.words import Cmd, Var
 from hpctrain.render import shell
 from hpctrain_plugins.trainers import neox
 from hpctrain_plugins.trainers.external.config import Machine
@@ -54,7 +54,8 @@ def test_the_command_in_every_rank() -> None:
     assert said == 'python "${HPC_RUN}"/steps/train/neox_rank.py "${HPC_RUN}"/steps/train/neox.yml'
     (step,) = answer.before
     assert step.makes is not None
-    assert answer.layer.task == (Cmd.of("cd", step.makes.loc),)
+    assert answer.layer.task == (Cmd.of("cd", Var("HPC_SOURCE")),)
+    assert answer.code_from == step.makes.loc
     env = {var.name: var for var in answer.layer.env}
     assert {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(env)
     assert "TORCH_EXTENSIONS_DIR" in env

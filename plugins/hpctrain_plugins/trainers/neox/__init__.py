@@ -129,7 +129,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pi
         layer=Layer(
             env=(*ranks.PER_GPU, *runs.ENV, *caches.env(cluster)),
             job=(*caches.job(cluster), *resolved.job),
-            task=(Cmd.of("cd", build.folder),),
+            task=runs.entered(assets) if build.is_shared else (Cmd.of("cd", build.folder),),
             binds=resolved.binds,
             files=(*resolved.files, File(path=start.FILE, body=(start.SOURCE,))),
         ),
@@ -139,6 +139,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pi
         progress=(progress(config),),
         numbers=numbers(config, runs.machine(run, cluster)),
         before=(build.step, *validated),
+        code_from=build.folder if build.is_shared else None,
     )
 
 

@@ -2,8 +2,8 @@
 
 NeoX compiles helpers of its data and its fused kernels into its own sources, with as many ranks at once as
 there are, in a checkout that all users of a project share. The step makes a copy of the checkout with both,
-where NeoX looks for them, and the ranks start from that copy; `start.py` keeps them from compiling again.
-Before that it proves that NeoX can start at all in the finished environment.
+where NeoX looks for them, and the ranks start in the run's own copy of that; `start.py` keeps them from
+compiling again. Before that it proves that NeoX can start at all in the finished environment.
 """
 
 from __future__ import annotations
@@ -94,10 +94,15 @@ sys.exit(0 if kernels else "error: NeoX compiled no kernel")
 
 @frozen(kw_only=True)
 class Compiled:
-    """A copy of NeoX with what it compiles; `folder` is where the ranks start."""
+    """A copy of NeoX with what it compiles."""
 
     folder: Word
     step: Step
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other runs use it too: the ranks then start in the run's own copy of it."""
+        return self.step.makes is not None
 
 
 def of(
