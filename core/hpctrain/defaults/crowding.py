@@ -23,12 +23,12 @@ def crowded(plan: Plan, survey: Survey) -> Iterator[Problem]:
         new = sum(step.queue == name for step in submitted)
         of_user, of_project = (_count(row, plan, jobs) for jobs in (survey.jobs, survey.project))
         if row.jobs_per_user is not None and of_user + new > row.jobs_per_user:
-            takes = f"{name} takes {row.jobs_per_user} jobs of a user at a time"
-            yield _full(plan, row, f"{takes}; you have {of_user} there", new, code="jobs-per-user")
+            holds = f"{name} holds at most {row.jobs_per_user} of a user's jobs at a time"
+            yield _full(plan, row, f"{holds}; you have {of_user} there", new, code="jobs-per-user")
         if row.jobs_per_project is not None and of_project + new > row.jobs_per_project:
-            takes = f"{name} takes {row.jobs_per_project} jobs of a project at a time"
+            holds = f"{name} holds at most {row.jobs_per_project} of a project's jobs at a time"
             yield _full(
-                plan, row, f"{takes}; its users have {of_project} there", new, code="jobs-per-project"
+                plan, row, f"{holds}; its users have {of_project} there", new, code="jobs-per-project"
             )
 
 
