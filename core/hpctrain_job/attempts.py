@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
 SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
+DEAF = 128 + signal.SIGUSR1
+"""The exit code of a program that the warning killed: it does not listen for it."""
 NEARLY = 0.9
 """From this share of its time on, an attempt that was told to end had come to its time limit."""
 SCHEDULER_CAUSES = {
@@ -139,9 +142,9 @@ def end(step: Step, job: str, cause: Cause, lost_nodes: Sequence[str], stop_file
     return _judged(step, chain.Ended(job, time.time(), cause, step.newest(), tuple(lost_nodes)), record)
 
 
-def cause(code: int, signal: str, reason: str, *, is_refused: bool, lost_nodes: bool, share: float) -> Cause:
-    """Why an attempt ended, by its exit code, the signal that it got, the scheduler's words, and the share of
-    its time that it had."""
+def cause(code: int, told: str, reason: str, *, is_refused: bool, lost_nodes: bool, share: float) -> Cause:
+    """Why an attempt ended, from its exit code, the signal that told it to end, the scheduler's words, and
+    the share of its time that it had."""
     by_scheduler = SCHEDULER_CAUSES.get(reason)
     if code == 0:
         return Cause.FINISHED
@@ -149,11 +152,11 @@ def cause(code: int, signal: str, reason: str, *, is_refused: bool, lost_nodes: 
         return Cause.NETWORK if is_refused else Cause.SETTING
     if by_scheduler is not None and not (code == SAVED and by_scheduler is Cause.LIMIT):
         return by_scheduler
-    if signal == "TERM" and share < NEARLY:
+    if told == "TERM" and share < NEARLY:
         return Cause.CANCELLED
     if code == SAVED:
         return Cause.SAVED
-    if signal == "TERM":
+    if told == "TERM" or (told == "USR1" and code == DEAF):
         return Cause.LIMIT
     if code == DIVERGED:
         return Cause.DIVERGED

@@ -140,7 +140,7 @@ def test_unknown_checkpoints_are_no_progress_and_no_lack_of_it(step: Step) -> No
 
 
 @pytest.mark.parametrize(
-    ("code", "signal", "said", "share", "expected"),
+    ("code", "told", "said", "share", "expected"),
     [
         (0, "", "", 0.5, Cause.FINISHED),
         (0, "TERM", "cancelled", 0.5, Cause.FINISHED),
@@ -159,10 +159,12 @@ def test_unknown_checkpoints_are_no_progress_and_no_lack_of_it(step: Step) -> No
         (78, "", "", 0.2, Cause.SETTING),
         (1, "", "", 0.2, Cause.FAILED),
         (70, "USR1", "", 0.99, Cause.FAILED),
+        (138, "USR1", "", 0.99, Cause.LIMIT),
+        (138, "", "", 0.5, Cause.FAILED),
     ],
 )
-def test_causes(code: int, signal: str, said: str, share: float, expected: Cause) -> None:
-    assert cause(code, signal, said, is_refused=False, lost_nodes=False, share=share) is expected
+def test_causes(code: int, told: str, said: str, share: float, expected: Cause) -> None:
+    assert cause(code, told, said, is_refused=False, lost_nodes=False, share=share) is expected
 
 
 def test_the_judge_in_the_job_is_the_one_of_the_simulator() -> None:

@@ -24,7 +24,9 @@ def test_the_jobs_of_a_user_are_counted_in_their_queue() -> None:
                           ((attrs.evolve(mine, state=State.DONE),), False)):  # fmt: skip
         told = list(crowding.crowded(made, Survey(is_on_cluster=True, jobs=jobs)))
         assert [p.fatal for p in told] == [True] * refused
-        assert all("q holds at most 1 of a user's jobs at a time; you have 1 there" in p.message for p in told)
+        assert all(
+            "q holds at most 1 of a user's jobs at a time; you have 1 there" in p.message for p in told
+        )
     weak = site(attrs.evolve(row, sure=False))
     made = plan(RunSpec(name="r", cluster="toy", train=TrainSpec(use="x")), weak, Reads())
     assert [p.fatal for p in crowding.crowded(made, Survey(is_on_cluster=True, jobs=(mine,)))] == [False]

@@ -65,19 +65,24 @@ VICES = {
         *(CODE, RETURN, f"{RAW} return Layer(task=(Raw(' '.join(['true', *run.env.values()])),),"),
         {"values_reach_the_program_as_they_are"},
     ),
-    "is not dated": (FACTS, "2026-11-20", "2999-01-01", {"every_source_has_a_title_and_a_day_in_the_past"}),
+    "is not dated": (FACTS, "2026-11-23", "2999-01-01", {"every_source_has_a_title_and_a_day_in_the_past"}),
     "has no title": (
-        *(FACTS, '"Written for this test"', '""'),
+        *(FACTS, '"Our own reading or memory, where no page says it"', '""'),
         {"every_source_has_a_title_and_a_day_in_the_past"},
     ),
-    "has no address": (FACTS, '"inferred"', '"official"', {"every_official_source_has_an_address"}),
+    "has no address": (
+        FACTS,
+        'sure = "inferred"',
+        'sure = "official"',
+        {"every_official_source_has_an_address"},
+    ),
     "has no reason for a fact": (FACTS, 'why = "else TCP"', 'why = ""', {"every_variable_has_a_reason"}),
     "has no network": (
         *(FACTS, 'provides = ["network", "target"]', 'provides = ["target"]'),
         {"every_step_finds_a_place_and_every_file_a_role"},
     ),
     "has no place for runs": (
-        *(FACTS, "\nruns = {", "\nelsewhere = {"),
+        *(FACTS, "[storage.runs]", "[storage.elsewhere]"),
         {"every_step_finds_a_place_and_every_file_a_role"},
     ),
     "gives ranks more cores than there are": (
@@ -115,18 +120,18 @@ def test_a_message_names_the_line_to_mend(installed: Scratch) -> None:
     path: Path = installed.site / FACTS
     whole = path.read_text(encoding="utf-8")
     line = whole.splitlines().index("[[source]]") + 1
-    path.write_text(whole.replace("2026-11-20", "2999-01-01"), encoding="utf-8")
+    path.write_text(whole.replace("2026-11-23", "2999-01-01"), encoding="utf-8")
     try:
         _, said = kit(installed, "every_source_has_a_title")
     finally:
         path.write_text(whole, encoding="utf-8")
-    assert f"{path}:{line}: [[source]] 'stand-in' was checked on 2999-01-01, which is still to come" in said
+    assert f"{path}:{line}: [[source]] 'partitions' was checked on 2999-01-01, which is still to come" in said
 
 
 def test_a_missing_role_is_one_failure(installed: Scratch) -> None:
     path: Path = installed.site / FACTS
     whole = path.read_text(encoding="utf-8")
-    path.write_text(whole.replace("\nruns = {", "\nelsewhere = {"), encoding="utf-8")
+    path.write_text(whole.replace("[storage.runs]", "[storage.elsewhere]"), encoding="utf-8")
     try:
         failed, said = kit(installed, "TestLumi")
     finally:

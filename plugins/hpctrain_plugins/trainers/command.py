@@ -39,7 +39,7 @@ PLACES = {
     "assets.NAME": "where the asset of this name lies",
     "run": "the run's directory",
     "checkpoints": "the run's folder for checkpoints",
-    "start": "where this attempt starts: the run's newest whole checkpoint, before that `[checkpoint] start`",
+    "start": "where this attempt starts: `[checkpoint] start`, later the run's newest whole checkpoint",
     "nodes": "how many nodes the job has",
     "node_rank": "this node's number, from 0",
     "gpus_per_node": "how many GPUs of each node the job has; 1 where it has none",

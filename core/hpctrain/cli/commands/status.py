@@ -68,7 +68,11 @@ def _chain_line(chain: ChainState) -> str:
     waiting = max(0, len(chain.jobs) - 1)
     parts = [
         f"{chain.attempts} of {chain.planned}",
-        *([f"{waiting} job{'s' if waiting != 1 else ''} wait behind it"] if waiting else []),
+        *(
+            [f"{waiting} job{'s' if waiting != 1 else ''} wait{'s' if waiting == 1 else ''} behind it"]
+            if waiting
+            else []
+        ),
         *([f"its chain ended: {chain.ended}"] if chain.ended else [f"{text.duration(chain.left_s)} left"]),
         *([f"without {' '.join(chain.avoided)}, which failed"] if chain.avoided else []),
     ]
