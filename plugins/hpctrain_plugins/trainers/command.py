@@ -188,6 +188,7 @@ def _start(options: Options, run: RunSpec) -> Iterator[Problem]:
             code="start-missing",
             message="argv names {start}, and the run file has no start",
             where="train.command.argv",
+            notes=("the run's own newest checkpoint is in {checkpoints}: the program looks for it",),
             hint='[checkpoint]\nstart = "/…"',
         )
     if text and not is_named:
