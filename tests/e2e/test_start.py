@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
 from tests.e2e.product import Product
 from tests.patience import wait_for
 
+WALKS = Path(__file__).with_name("walks")
 ARGUMENTS = '''
 import json
 from pathlib import Path
@@ -41,18 +43,25 @@ import json
 import sys
 from pathlib import Path
 
-config = json.loads(sys.argv[1])
-latest = Path(config.get("load", "none"), "latest")
-step = int(latest.read_text().removeprefix("global_step")) if latest.is_file() else -1
-if config.get("finetune") == "true":
-    step = 0
-print("begins at", step, "of", config.get("load"), flush=True)
-whole = Path(config["save"], f"global_step{step + 5}")
-(whole / "configs").mkdir(parents=True)
-(whole / "configs/neox.yml").touch()
-Path(config["save"], "latest").write_text(whole.name)
-sys.exit(0 if step else 1)
+
+def main():
+    config = json.loads(sys.argv[1])
+    latest = Path(config.get("load", "none"), "latest")
+    step = int(latest.read_text().removeprefix("global_step")) if latest.is_file() else -1
+    if config.get("finetune") == "true":
+        step = 0
+    print("begins at", step, "of", config.get("load"), flush=True)
+    whole = Path(config["save"], f"global_step{step + 5}")
+    (whole / "configs").mkdir(parents=True)
+    (whole / "configs/neox.yml").touch()
+    Path(config["save"], "latest").write_text(whole.name)
+    sys.exit(0 if step else 1)
+
+
+if __name__ == "__main__":
+    main()
 """
+PYBIND11 = 'print("")  # stand-in: the helpers of this stand-in need no headers of its'
 RUN = """
 name    = "sft"
 cluster = "local"
@@ -96,7 +105,10 @@ def _written(here: Product, start: Path) -> None:
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
     (package / "__init__.py").write_text(ARGUMENTS)
+    for part in ("data", "fused_kernels"):
+        shutil.copytree(WALKS / "neox/megatron" / part, package.parent / part)
     (here.folder / "code/train.py").write_text(TRAIN)
+    (here.folder / "code/pybind11.py").write_text(PYBIND11)
     (here.folder / "bin").mkdir()
     (here.folder / "bin/python").symlink_to(sys.executable)
 
