@@ -211,7 +211,7 @@ def test_a_template_that_raises(tmp_path: Path, tokenizer: Path, capsys: pytest.
     path = reference.jsonl(tmp_path / "a.jsonl", [good, bad])
     assert run(path, tokenizer, "--chat-template", str(template)) == BAD_CONFIG
     said = capsys.readouterr().err
-    assert f"error[chat-template]: the chat template fails: no tools\n  --> {path}:2:1" in said
+    assert f"error[chat-refused]: the chat template refuses it: no tools\n  --> {path}:2:1" in said
     assert run(path, tokenizer, "--chat-template", str(template), "--skip-bad") == 0
     assert len(reference.read(tmp_path / "out/x_messages_document")) == 1
 

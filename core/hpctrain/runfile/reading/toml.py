@@ -24,6 +24,9 @@ _WORD = r""""(?:[^"\\]|\\.)*"|'[^']*'|[\w-]+|."""
 class TooDeep(TOMLDecodeError):
     """Tables in tables beyond what anybody writes, or Python takes apart."""
 
+    def __init__(self, message: str) -> None:
+        ValueError.__init__(self, message)  # tomli warns of a message without a document
+
 
 def loads(text: str) -> dict[str, Any]:
     """The document; TOMLDecodeError for all that is none."""
