@@ -28,6 +28,7 @@ def configure_network(launch: Launch) -> Layer:
 PREAMBLE = """
 from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
+from pathlib import Path
 import attrs
 from hpctrain.plugin import *
 """
