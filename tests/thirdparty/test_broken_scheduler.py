@@ -58,7 +58,9 @@ class Login:
     folder: Path
 
     def plugin(self, **changes: str) -> None:
-        """Oak's module with other answers."""
+        """Oak's module with other answers: Python takes one of the same second and length for the same."""
+        for compiled in self.installed.site.glob("__pycache__/hpctrain_oak.*"):
+            compiled.unlink()
         (self.installed.site / "hpctrain_oak.py").write_text(PLUGIN.format(**(WHOLE | changes)))
 
     def __call__(self, *argv: str) -> tuple[int, str]:
