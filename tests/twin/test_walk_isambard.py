@@ -130,7 +130,7 @@ def test_the_document_s_steps_end_with_its_artefacts(user: User, torch: None) ->
     assert re.search(said, done.stdout), done.stdout
     (loaded,) = re.findall(r"nccl in memory: (.*)", done.stdout)
     assert re.fullmatch(r"/projects/\S*uv-\S*/nvidia/nccl/lib/libnccl\.so\.2", loaded), loaded
-    helpers = r"^helpers /projects/\S+neox-[0-9a-f]{12}\S*/megatron/data/helpers\.\S+"
+    helpers = r"^helpers /scratch/\S+/neox-pretrain/\S+/source/megatron/data/helpers\.\S+"
     assert re.search(helpers, done.stdout, re.M), done.stdout
     assert "torch 2.10.0 was built with NCCL 2.27.5" in done.stdout
     assert "CUDA: True, 1 GPU" in done.stdout
