@@ -33,6 +33,8 @@ def test_the_evaluation_is_shown_where_the_loss_is(here: Product) -> None:
 def test_an_interrupted_wait_says_that_the_job_goes_on(here: Product) -> None:
     here.write(small("sleep 30"))
     waiting = here.start("submit", "--wait")
+    assert waiting.stderr is not None
+    assert any(line.startswith("run    small/1") for line in waiting.stderr)  # it is submitted and waited for
     wait_for("it runs", lambda: here("runs").stdout.count("running") == 1)
     waiting.send_signal(signal.SIGINT)
     _, errors = waiting.communicate(timeout=30)

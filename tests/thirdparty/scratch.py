@@ -22,6 +22,13 @@ OTHERS = (
 """What the product and pytest stand on; a name that this Python does not need is not there."""
 
 
+def rewrite(module: Path, text: str) -> None:
+    """Give a module another text: Python takes one of the same second and length for the compiled one."""
+    for compiled in module.parent.glob(f"__pycache__/{module.stem}.*"):
+        compiled.unlink()
+    module.write_text(text, encoding="utf-8")
+
+
 @attrs.frozen
 class Scratch:
     """The environment's folder; distributions come and go by pip."""

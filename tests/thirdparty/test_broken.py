@@ -16,7 +16,7 @@ import pytest
 from tests.hooks.dists import distribution
 from tests.patience import wait_for
 from tests.thirdparty import scratch
-from tests.thirdparty.scratch import HERE, Scratch
+from tests.thirdparty.scratch import HERE, Scratch, rewrite
 
 LUMI = "lumi (hpctrain-lumi 0.3.1)"
 HOOK = "from hpctrain.plugin import *\nHPCTRAIN_API = 1\n@hookimpl\n"
@@ -83,11 +83,11 @@ def module(installed: Scratch, text: str) -> Iterator[Path]:
     """LUMI's module with another text."""
     path = installed.site / "hpc_lumi" / "__init__.py"
     whole = path.read_text(encoding="utf-8")
-    path.write_text(text, encoding="utf-8")
+    rewrite(path, text)
     try:
         yield path
     finally:
-        path.write_text(whole, encoding="utf-8")
+        rewrite(path, whole)
 
 
 @pytest.mark.parametrize("way", WAYS)

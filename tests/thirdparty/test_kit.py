@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.thirdparty.conftest import PLUGINS
-from tests.thirdparty.scratch import HERE, Scratch
+from tests.thirdparty.scratch import HERE, Scratch, rewrite
 
 
 def kit(installed: Scratch, *only: str, plugin: str = "hpctrain-lumi") -> tuple[set[str], str]:
@@ -108,11 +108,11 @@ def test_the_kit_catches_a_plugin_that(installed: Scratch, vice: str) -> None:
     path = installed.site / name
     whole = path.read_text(encoding="utf-8")
     assert old in whole
-    path.write_text(whole.replace(old, new), encoding="utf-8")
+    rewrite(path, whole.replace(old, new))
     try:
         failed, said = kit(installed, *caught)
     finally:
-        path.write_text(whole, encoding="utf-8")
+        rewrite(path, whole)
     assert caught == failed, said
 
 

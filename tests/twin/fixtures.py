@@ -14,9 +14,12 @@ from tests.twin.life import NoTwin, Twin
 Start = Callable[[str], Twin]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def twin() -> Iterator[Start]:
-    """`twin("frontier")`: that twin, up, shared by all tests of this process; it dies with it."""
+    """`twin("frontier")`: that twin, up, shared by the tests of one module.
+
+    A twin is up in half a second, and what one module leaves on it is never what another one stands on.
+    """
     reason = rootfs.missing()
     needs("twin", not reason, reason)
     try:
@@ -39,16 +42,16 @@ def twin() -> Iterator[Start]:
         one.down()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def accounted(twin: Start) -> Iterator[Twin]:
-    """Frontier with Slurm's accounting, shared by all tests of this process."""
+    """Frontier with Slurm's accounting, shared by the tests of one module."""
     twin("frontier")  # or a skip that says why not
     one = Twin(f"accounted-{os.getpid()}", "frontier").up(tied=True, accounting=True)
     yield one
     one.down()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def torch(twin: Start) -> None:
     """An environment with torch is in the twins; or a skip that says why not."""
     named = os.environ.get("HPCTRAIN_TORCH_PYTHON", "")

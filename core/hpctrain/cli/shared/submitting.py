@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 
 from hpctrain.cli.out import Out
 from hpctrain.cli.show import plan_text as show_plan
@@ -36,19 +38,20 @@ def ended(
 ) -> int:
     """Report what was started; with `wait`, when its jobs are over."""
     if wait:
-        if not out.flags.json:
-            report(out, run.directory, outcome, schema=schema, then=then)
-        _wait_for(out, run)
+        with _survived(out, run.directory.title):
+            if not out.flags.json:
+                report(out, run.directory, outcome, schema=schema, then=then)
+            run.wait(timeout=math.inf)  # JobFailed where a step ended badly
     if not wait or out.flags.json:  # one document: what was submitted, or the problem that it met
         report(out, run.directory, outcome, schema=schema, then=then)
     return 0
 
 
-def _wait_for(out: Out, run: LiveRun) -> None:
-    """Until the run is over, however long that takes; JobFailed where a step ended badly."""
-    title = run.directory.title
+@contextlib.contextmanager
+def _survived(out: Out, title: str) -> Iterator[None]:
+    """An interrupt ends this command and says that the run goes on."""
     try:
-        run.wait(timeout=math.inf)
+        yield
     except KeyboardInterrupt:
         out.say(f"{title} goes on without this command; hpctrain cancel {title} ends it")
         out.say(f"hpctrain status {title}")
