@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from hpctrain.errors import SubmitError
 from hpctrain.model.job import State
 from hpctrain.model.step import After
 from hpctrain_job.chain import Cause
@@ -93,6 +94,11 @@ def test_a_stop_file_saves_and_ends_it(runs: list[ChainRun], tmp_path: Path) -> 
     assert found.reason == f"stopped: {run.path}/stop is there"
     (attempt,) = run.attempts()
     assert attempt.cause is Cause.SAVED
+    with pytest.raises(SubmitError, match="so each job would end at once"):
+        run.live.resume()
+    (run.path / "stop").unlink()
+    run.live.resume()
+    wait_for("it goes on", lambda: len(run.step.record().attempts) == 2, 30)
 
 
 def test_cancel_ends_all_of_its_jobs(runs: list[ChainRun], tmp_path: Path) -> None:

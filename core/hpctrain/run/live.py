@@ -20,13 +20,13 @@ from hpctrain.model.job import Allocation, JobState, State
 from hpctrain.model.words import Loc
 from hpctrain.render.graph import Graph, Node
 from hpctrain.render.graph import read as read_graph
-from hpctrain.render.shell import plain
+from hpctrain.render.shell import plain, quoted
 from hpctrain.run import secrets
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.executor import OnProgress, Outcome, Services, execute
 from hpctrain.run.poll import Poll
 from hpctrain.run.registry import state_folder
-from hpctrain.run.status import Run, RunState, states
+from hpctrain.run.status import Run, RunState, StepState, states
 from hpctrain.run.submit import submissions
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust
@@ -124,13 +124,17 @@ class LiveRun:
     def stop_file(self) -> str:
         """Where a file ends a training of several jobs: shared with the project where the site has such a
         place. Empty for a training of one job."""
+        return next(reversed(self._stop_files()), "")
+
+    def _stop_files(self) -> tuple[str, ...]:
+        """Every path that the jobs of a chain look at; the one for all who work on it comes last."""
         links = next((node.links for node in self.graph.nodes if node.links), None)
         if links is None:
-            return ""
+            return ()
         private = str(self.directory.path / "stop")
         if links.stop is None or not isinstance(self.graph.binding.roots.get(links.stop.role), str):
-            return private
-        return plain(links.stop, self.graph.binding) + self.directory.path.name
+            return (private,)
+        return (private, plain(links.stop, self.graph.binding) + self.directory.path.name)
 
     def in_progress(self) -> bool:
         """Whether somebody or something works on one of its steps now."""
@@ -197,12 +201,24 @@ class LiveRun:
                 f"job {ending.job} of step {ending.step} was cancelled and has not ended yet",
                 hint=f"hpctrain status {self.directory.title}      (then continue)",
             )
+        self._need_no_stop_file(steps)
         return execute(
             self.directory,
             self.graph,
             self._services(on_progress or _silent),
             {s.step: s.state for s in steps},
             {s.step: s.chain for s in steps if s.chain},
+        )
+
+    def _need_no_stop_file(self, steps: Iterable[StepState]) -> None:
+        """Every job of a chain would end as soon as it begins."""
+        path = next((path for path in self._stop_files() if Path(path).exists()), None)
+        if path is None or all(step.state is State.DONE for step in steps if step.chain):
+            return
+        raise SubmitError.of(
+            "stop-file",
+            f"{path} is there, so each job would end at once",
+            hint=f"rm {quoted(path)}      (then continue)",
         )
 
     def execute(self, on_progress: OnProgress, allocation: Allocation | None = None) -> Outcome:
