@@ -43,13 +43,13 @@ def parse(row: Row) -> dict[str, Any]:
         raise RowError(
             "long-row",
             f"the row is longer than {LONGEST >> 20} MiB",
-            hint="split the document, or leave it out: --on-bad skip",
+            hint="split the document",
         )
     if (flat := _flat(row.raw)) is not None:
         return flat
     text = decoded(row.raw)
     if not text.strip():
-        raise RowError("blank-row", "the line is blank", hint="remove it, or --on-bad skip")
+        raise RowError("blank-row", "the line is blank")
     try:
         value = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:

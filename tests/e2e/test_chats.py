@@ -82,3 +82,12 @@ def test_good_rows_are_no_word(here: Product) -> None:
     done = here("check")
     assert done.stdout == "local: ok\n"
     assert "chats.jsonl" not in done.stderr
+
+
+def test_of_many_broken_rows_the_first_are_told_and_the_rest_is_said_to_be_unread(here: Product) -> None:
+    path = _written(here, "{}", "trl")
+    path.write_text("{}\n" * 50, encoding="utf-8")
+    problems = [p for p in here.json("check", code=2)["problems"] if p["fatal"]]
+    assert len(problems) == 20
+    assert problems[-1]["notes"] == ["rows after this one were not judged"]
+    assert "--on-bad" not in here("check", code=2).stderr

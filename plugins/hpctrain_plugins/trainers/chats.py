@@ -13,7 +13,7 @@ from hpctrain_plugins.data.problems import problems as of_faults
 from hpctrain_tokens.chat.trained import SUFFIXES, Judgement, Reader, judge
 from hpctrain_tokens.chat_template import Template
 from hpctrain_tokens.commands.answer import plural, size
-from hpctrain_tokens.faults import DataError, RowError
+from hpctrain_tokens.faults import SHOWN_FAULTS, DataError, RowError
 from hpctrain_tokens.tokenizer import Tokenizer
 
 
@@ -31,7 +31,12 @@ def problems(path: Path, reader: Reader, tell: Tell) -> Iterator[Problem]:
     except OSError as error:
         yield Problem(code="unreadable", message=f"{path} cannot be read: {error.strerror}")
         return
-    yield from of_faults(judgement.refused)
+    refused = of_faults(judgement.refused)
+    if len(refused) >= SHOWN_FAULTS:
+        refused[-1] = attrs.evolve(
+            refused[-1], notes=(*refused[-1].notes, "rows after this one were not judged")
+        )
+    yield from refused
     for fault, problem in zip(judgement.taken, of_faults(judgement.taken), strict=True):
         repeats = judgement.counts[fault.code] - 1
         notes = (f"and {plural(repeats, 'row')} more of this kind",) if repeats else ()
