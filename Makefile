@@ -43,7 +43,7 @@ quick: $(VENV)/.installed
 durations:
 	$(BIN)/python tests/setup/closing.py --record .cache/reports
 bare: $(VENV)/.installed
-	tests/setup/bare.sh $(or $(COMMAND),make demo)
+	tests/setup/bare.sh "$(or $(COMMAND),make demo)"
 twin: setup
 	HPCTRAIN_REQUIRE="twin torch" tests/setup/test.sh -q -m twin tests/twin
 lint: $(VENV)/.installed

@@ -2,7 +2,7 @@
 # Run a command in a clone of this checkout on a bare Debian: the essential packages, python3, make and
 # ca-certificates, a home and a path. Only what is committed is there. Needs root; nothing stays but the
 # cached packages, or with --keep the whole machine.
-# usage: bare.sh [OPTION...] COMMAND...      for example: bare.sh --load make demo
+# usage: bare.sh [OPTION...] COMMAND      for example: bare.sh --load "make demo && make test"
 #   --release NAME     Debian's release (default: this machine's): bookworm has Python 3.11, trixie 3.13
 #   --load             beside it a process for each core that only burns time
 #   --certificates     SSL_CERT_FILE is set, as on some machines
@@ -27,7 +27,7 @@ while (($#)); do
   esac
   shift
 done
-(($#)) || { echo "usage: bare.sh [OPTION...] COMMAND..." >&2; exit 64; }
+(($# == 1)) || { echo "usage: bare.sh [OPTION...] COMMAND (one word: quote it)" >&2; exit 64; }
 ((EUID == 0)) || { echo "bare.sh: making a machine needs root" >&2; exit 77; }
 tests/setup/debian.sh mmdebstrap git >/dev/null
 [[ -z $(git status --porcelain) ]] || echo "bare.sh: what is not committed is not in the clone" >&2
@@ -113,4 +113,4 @@ code=0
 exit "$code"
 '
 timeout --kill-after=10 "$limit" unshare --pid --mount --ipc --uts --fork --kill-child --propagation private \
-  bash -c "$inside" _ "$machine" "${folders[*]}" env -i "${settings[@]}" "$@" </dev/null
+  bash -c "$inside" _ "$machine" "${folders[*]}" env -i "${settings[@]}" bash -euc "$1" </dev/null
