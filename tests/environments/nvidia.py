@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.environments.conftest import wheel
 
 ROOT = Path(__file__).parents[2]
+PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 LINES = 309
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 THERE = {
@@ -39,10 +40,10 @@ class Image:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.python = folder / "bin/python3"
-        library = folder / f"lib/python{VERSION}"
-        self.site = library / "site-packages"
         self.constraint = folder / "constraint.txt"
-        self._prefix(library)
+        self._prefix(folder / f"lib/python{VERSION}")
+        self.site = Path(self.run("python3", "-c", PURELIB).stdout.strip())
+        self._pip()
         self.has = {**THERE, **{f"filler-{n}": f"1.{n}" for n in range(LINES - len(THERE) - len(ABSENT))}}
         for name, version in self.has.items():
             self._installed(name.replace("-", "_"), version)
@@ -81,15 +82,25 @@ class Image:
         return {row["name"].replace("_", "-").lower(): row["version"] for row in json.loads(listed)}
 
     def _prefix(self, library: Path) -> None:
-        """The standard library of this Python by links, and a site-packages of its own."""
+        """The standard library of this Python by links."""
         self.python.parent.mkdir(parents=True)
-        self.site.mkdir(parents=True)
+        library.mkdir(parents=True)
         real = Path(sys.base_prefix)
         shutil.copy(real / f"bin/python{VERSION}", self.python)
         for entry in (real / f"lib/python{VERSION}").iterdir():
-            if entry.name != "site-packages":
+            if entry.name not in ("site-packages", "dist-packages", "EXTERNALLY-MANAGED"):
                 (library / entry.name).symlink_to(entry)
-        self.run("python3", "-m", "ensurepip")
+
+    def _pip(self) -> None:
+        """What `ensurepip` installs; Debian's refuses to outside of a venv, and keeps the wheels elsewhere."""
+        bundled = Path(sys.base_prefix, f"lib/python{VERSION}/ensurepip/_bundled")
+        kept = bundled if bundled.is_dir() else Path("/usr/share/python-wheels")
+        (pip,) = map(str, kept.glob("pip-*.whl"))
+        others = map(str, kept.glob("setuptools-*.whl"))
+        self.run(
+            *("python3", "-m", "pip", "install", "--no-index", pip, *others),
+            env={"PYTHONPATH": pip, "PIP_CONSTRAINT": ""},
+        )
 
     def _installed(self, name: str, version: str) -> None:
         info = self.site / f"{name}-{version}.dist-info"
