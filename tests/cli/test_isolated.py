@@ -83,6 +83,9 @@ def test_an_hpctrain_that_lies_there_itself_is_told(home: Path) -> None:
         for package in ("hpctrain", "hpctrain_job"):
             if (Path(source) / package / "__init__.py").is_file() and not (folder / package).exists():
                 (folder / package).symlink_to(Path(source) / package)
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():  # and what it stands on
+        if not entry.name.startswith(("hpc", "_")) and entry.suffix not in (".pth", ".dist-info"):
+            (folder / entry.name).symlink_to(entry)
     others = [path for path in SOURCES if not (Path(path) / "hpctrain/__init__.py").is_file()]
     python = Path(sysconfig.get_config_var("BINDIR"), f"python{sys.version_info[0]}.{sys.version_info[1]}")
     done = subprocess.run(

@@ -57,7 +57,8 @@ def proof(
     (tmp_path / "torch.py").write_text(text)
     path = os.pathsep.join((str(tmp_path), *sys.path))
     done = subprocess.run(
-        [sys.executable, "-m", "hpctrain_job.gpus", *words],
+        # -B: another torch of the same second and length would be taken for this one's compiled file
+        [sys.executable, "-B", "-m", "hpctrain_job.gpus", *words],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
