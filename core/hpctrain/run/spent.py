@@ -100,7 +100,7 @@ def _begun(step: str, note: Entry, at: float) -> JobSpan:
 
 
 def _without_word(run: RunDirectory, span: JobSpan, latest: float) -> JobSpan:
-    """It was killed with all that it ran: it ended when it last wrote, at the `latest` when the next began."""
+    """It was killed with all that it ran: it ended when it last wrote, `latest` when the next began."""
     signs = (run.log(span.step), run.log(span.step, 0), run.metrics)
     times = [path.stat().st_mtime for path in signs if path.exists()]
     return attrs.evolve(span, ended=max(span.began, min(latest, max(times, default=span.began))))
