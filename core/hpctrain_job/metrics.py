@@ -73,10 +73,25 @@ def _parsed(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
-        row = documents.parse(line)
+        row: dict[str, Any] = documents.parse(line)
     except ValueError:
         return None
+    if _are_numbers(row.values()):
+        return row
     return {key: _plain(value) for key, value in row.items() if not _is_column(key) or _is_number(value)}
+
+
+_NUMBERS = frozenset({int, float})
+
+
+def _are_numbers(values: Iterable[object]) -> bool:
+    """Whether each is a finite number or None, as in nearly every row: then nothing is to be judged by column."""
+    for value in values:
+        if value is None:
+            continue
+        if type(value) not in _NUMBERS or not -MOST <= value <= MOST:  # type: ignore[operator]
+            return False
+    return True
 
 
 def _is_column(name: str) -> bool:

@@ -12,8 +12,7 @@ from hpctrain.run.directory import RunDirectory
 from hpctrain.run.spent import job_spans, moment, node_hours
 from hpctrain.ui import text
 
-NOON = moment("2026-11-20T12:00:00Z")
-assert NOON is not None
+NOON = 1_795_176_000.0
 
 
 def noted(run: RunDirectory, *notes: tuple[str, str, int, str], step: str = "train") -> None:
@@ -31,6 +30,11 @@ def noted(run: RunDirectory, *notes: tuple[str, str, int, str], step: str = "tra
 def run(tmp_path: Path) -> RunDirectory:
     (tmp_path / "logs").mkdir()
     return RunDirectory(tmp_path)
+
+
+def test_noon() -> None:
+    assert moment("2026-11-20T12:00:00Z") == NOON
+    assert moment("noon") is None
 
 
 def test_every_start_of_every_step_counts(run: RunDirectory) -> None:

@@ -13,8 +13,8 @@ from hpctrain.run.live import LiveRun
 from hpctrain_job import resume
 
 WHOLE, VERIFIED = "whole", "verified"
-"""All files are there, by their sizes or (without a manifest) by the file that is written last; or every byte is
-as it was written."""
+"""All files are there, by their sizes or, without a manifest, by the file that is written last; or every byte
+is as it was written."""
 
 
 @frozen(kw_only=True)
@@ -77,7 +77,7 @@ def _state(folder: Path, last: str, verify: bool) -> str:
 
 
 def _exports(home: Path, checkpoint: Path) -> Iterator[Path]:
-    """The step `export` and `convert` write FORMAT/NAME beside the trainer's own folder, whole or not at all."""
+    """The step `export` and `convert` write FORMAT/NAME beside the trainer's own folder, whole or not."""
     for entry in sorted(home.iterdir()):
         converted = entry / checkpoint.name
         if entry.name[:1] != "." and converted != checkpoint and converted.is_dir():
@@ -85,7 +85,7 @@ def _exports(home: Path, checkpoint: Path) -> Iterator[Path]:
 
 
 def _extent(folder: Path) -> tuple[int, float]:
-    """Bytes of all files below, and when the newest of them was written; one that vanishes meanwhile is none."""
+    """Bytes of all files below, and when the newest was written; one that vanishes meanwhile is none."""
     size, newest = 0, 0.0
     for path, _, names in os.walk(folder):
         for name in names:

@@ -16,6 +16,8 @@ BINS = 1500
 EXACT = 500
 """A long series is drawn as this many bins, least to greatest, and its last points as they are."""
 
+MOST = 4
+"""Curves in one picture."""
 WIDTH, HEIGHT = 760, 380
 LEFT, RIGHT, TOP, BOTTOM = 72, 84, 64, 50
 # Okabe and Ito's colours, darker or lighter where the paper needs it, told apart by dashes too.
@@ -141,7 +143,7 @@ def picture(
     of up to 2,000, and before them for a longer one `bins` [x, least, greatest, mean]. `ident`
     keeps several pictures in one page apart.
     """
-    if not 1 <= len(curves) <= 4:
+    if not 1 <= len(curves) <= MOST:
         raise ValueError(f"a picture has one to four curves, got {len(curves)}")
     drawn = [_Drawn(curve) for curve in curves]
     frame = _Frame(drawn)
