@@ -39,6 +39,11 @@ class Saved:
         """Whether the training could go on from it."""
         return self.state in (WHOLE, VERIFIED)
 
+    @property
+    def state_words(self) -> str:
+        """`whole`, `verified`, `whole, no manifest`, or what is wrong."""
+        return f"{self.state}, no manifest" if self.is_whole and not self.has_manifest else self.state
+
 
 def saved(live: LiveRun, *, verify: bool = False) -> list[Saved]:
     """The run's checkpoints, oldest first; with `verify` every byte that a manifest names is read."""

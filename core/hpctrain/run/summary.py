@@ -12,8 +12,10 @@ from attrs import define
 from hpctrain.errors import HpctrainError
 from hpctrain.model.job import State
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.goodput import Attempt, attempts
+from hpctrain.run.kept import KeptPlan
 from hpctrain.run.live import LiveRun
-from hpctrain.run.metrics import Metrics, metrics_of
+from hpctrain.run.metrics import Metrics, evaluation_rows, metrics_of, training_rows
 from hpctrain.run.request import Request
 from hpctrain.run.saved import Saved, saved
 from hpctrain.run.spent import JobSpan, job_spans, node_hours, running_jobs
@@ -45,6 +47,11 @@ class Summary:
         return (status.state, status.steps) if status else (State.UNKNOWN, ())
 
     @property
+    def steps(self) -> tuple[StepState, ...]:
+        """Its steps; none where this machine cannot say."""
+        return self.status[1]
+
+    @property
     def state(self) -> State:
         """In one word."""
         return self.status[0]
@@ -55,24 +62,39 @@ class Summary:
         return Request.of(self.run)
 
     @cached_property
+    def planned_steps(self) -> int | None:
+        """How many steps of training the plan counted; None where it could not."""
+        return KeptPlan.of(self.run.plan).steps
+
+    @cached_property
     def metrics(self) -> Metrics:
         """What the training wrote or printed."""
         return metrics_of(self.run)
 
     @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each step and kind."""
+        return self.metrics.rows
+
+    @cached_property
     def training(self) -> Sequence[Mapping[str, Any]]:
         """The rows with a loss, one for each step."""
-        return self.metrics.training
+        return training_rows(self.rows)
 
     @cached_property
     def evaluations(self) -> Sequence[Mapping[str, Any]]:
         """The rows of evaluations, one for each step."""
-        return self.metrics.evaluations
+        return evaluation_rows(self.rows)
 
     @cached_property
     def spans(self) -> list[JobSpan]:
         """When its jobs held nodes."""
-        return job_spans(self.run, running_jobs(self.status[1]))
+        return job_spans(self.run, running_jobs(self.steps))
+
+    @cached_property
+    def attempts(self) -> list[Attempt]:
+        """The starts of its training, and where their time went."""
+        return attempts(self.run, self.spans, self.metrics.written)
 
     @property
     def node_hours(self) -> float | None:

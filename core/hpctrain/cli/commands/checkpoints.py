@@ -56,17 +56,11 @@ def _table(checkpoints: list[Saved], now: float) -> Table:
             text.count(checkpoint.step),
             text.size(checkpoint.size),
             text.age(checkpoint.time, now),
-            (("ok" if checkpoint.is_whole else "error"), state_words(checkpoint)),
+            (("ok" if checkpoint.is_whole else "error"), checkpoint.state_words),
             " ".join(path.parent.name for path in checkpoint.exports) or "-",
             checkpoint.path.name,
         )
     return table
-
-
-def state_words(checkpoint: Saved) -> str:
-    """`whole`, `verified`, `whole, no manifest`, or what is wrong."""
-    plain = checkpoint.is_whole and not checkpoint.has_manifest
-    return f"{checkpoint.state}, no manifest" if plain else checkpoint.state
 
 
 def _nothing(live: LiveRun) -> str:
