@@ -28,8 +28,8 @@ TEXT = """\
 # What a report costs
 
 `python -m bench.report`, {date}, {cores} cores ({machine}), Python {python}. A run of {steps:,} steps with
-six columns and an evaluation every 1,000: `metrics.jsonl` has {rows:.0f} MB. CPU time is user and system of the
-whole command, the least of {rounds}.
+six columns and an evaluation every 1,000: `metrics.jsonl` has {rows:.0f} MB. CPU time is user and system
+of the whole command, the least of {rounds}.
 
 | | CPU | file |
 |---|---|---|

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
 
 from hpctrain.errors import IntegrityError
+from hpctrain.model.layer import How
+from hpctrain.plan.decode import word
+from hpctrain.plan.words import word_text
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.kept import UNREADABLE
+from hpctrain.run.progress import TRAIN
 from hpctrain_job import documents
 
 Rows = list[tuple[str, list[str]]]
+WORDS = ("var", "loc", "secret", "raw", "join")
 _TOLD_ELSEWHERE = ("name", "cluster", "texts")
 
 
@@ -25,6 +30,8 @@ class Request:
     """`train.trl.learning_rate` -> `0.0002`; a key without a value is left out."""
     versions: Mapping[str, str]
     """Names that were pinned, plugins and the Python of the control plane -> which."""
+    variables: tuple[tuple[str, str, str, str], ...] = ()
+    """Of the training: name, value, who set it, and why."""
     digest: str = ""
     """The plan's."""
     created: str = ""
@@ -42,12 +49,19 @@ class Request:
                 for key, value in _leaves(name, _as_written(table))
             }
             pins = {f"{pin['name']} ({pin['kind']})": str(pin["value"]) for pin in plan["pins"]}
+            variables = tuple(_variables(plan["steps"]))
             digest = str(plan["digest"])
         except (*UNREADABLE, KeyError) as error:
             raise IntegrityError.of("plan-file", f"{run.plan} cannot be read: {error}") from error
         created = next((entry for entry in run.record.read() if entry["event"] == "created"), {})
         versions = {**_used(created), **pins}
-        return cls(settings=settings, versions=versions, digest=digest, created=str(created.get("time", "")))
+        return cls(
+            settings=settings,
+            versions=versions,
+            variables=variables,
+            digest=digest,
+            created=str(created.get("time", "")),
+        )
 
 
 def differences(tables: Sequence[Mapping[str, str]]) -> tuple[Rows, list[str]]:
@@ -67,16 +81,28 @@ def _as_written(table: Any) -> Any:
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
     """Every value below, with its path; what is empty says nothing."""
-    if isinstance(value, dict) and value and not _is_word(value):
+    if isinstance(value, str) or _is_word(value):
+        if value:
+            yield path, word_text(word(value))
+    elif isinstance(value, dict):
         for key, inner in value.items():
             yield from _leaves(f"{path}.{key}", inner)
-    elif value not in (None, "", [], {}):
-        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    elif value not in (None, []):
+        yield path, json.dumps(value, ensure_ascii=False)
 
 
-def _is_word(table: Mapping[str, Any]) -> bool:
-    """A word that is bound late, such as `{"loc": [role, path]}` or the name of a secret."""
-    return len(table) == 1 and next(iter(table)) in ("var", "loc", "secret", "raw", "join")
+def _is_word(value: Any) -> bool:
+    """A word that is bound late: a path below a role, the name of a secret."""
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in WORDS
+
+
+def _variables(steps: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
+    for step in steps:
+        if step["step"]["name"] == TRAIN:
+            for variable in step["around"]["env"]:
+                value = variable["value"]
+                shown = "(not set)" if variable["how"] == How.UNSET.value else word_text(word(value))
+                yield variable["name"], shown, str(variable["source"]), str(variable["why"])
 
 
 def _used(created: Mapping[str, Any]) -> dict[str, str]:

@@ -284,6 +284,9 @@ def _versions(summaries: Sequence[Summary]) -> Iterator[str]:
     tables = [{"digest of the plan": s.request.digest[:12], **s.request.versions} for s in summaries]
     if len(summaries) == 1:
         yield table(["name", "version"], list(tables[0].items()))
+        variables = summaries[0].request.variables
+        rows = table(["name", "value", "set by", "why"], variables)
+        yield folded(f"{len(variables)} variables of the training", rows)
         return
     different, same = differences(tables)
     if different:
