@@ -25,7 +25,8 @@ PLAN: dict[str, Any] = {
     "pins": [{"name": "torch", "kind": "pypi", "value": "2.9.0 sha256:1"}],
     "steps": [
         {"step": {"name": "train"}, "around": {"env": [
-            {"name": "A", "value": {"join": [{"var": "HOME"}, "/a"]}, "how": "set", "source": "core", "why": "so"},
+            {"name": "A", "value": {"join": [{"var": "HOME"}, "/a"]}, "how": "set",
+             "source": "core", "why": "so"},
             {"name": "B", "value": "1", "how": "unset", "source": "run.toml", "why": ""},
         ]}},
     ],

@@ -47,19 +47,19 @@ def attempts(run: RunDirectory, spans: Iterable[JobSpan], written: Iterable[Row]
         if event.get("event") == "ended"
     }
     rows = [row for row in written if row.get("loss") is not None and _is_time(row.get("time"))]
-    own = _rows_of(trained, rows)
+    rows_by_attempt = _rows_of(trained, rows)
     result = []
     for at, span in enumerate(trained):
-        again = min((r["step"] for later in own[at + 1 :] for r in later[:1]), default=None)
-        result.append(_attempt(span, own[at], again, _ended_by(span, causes)))
+        again = min((r["step"] for later in rows_by_attempt[at + 1 :] for r in later[:1]), default=None)
+        result.append(_attempt(span, rows_by_attempt[at], again, _ended_by(span, causes)))
     return result
 
 
 def goodput(attempts: Sequence[Attempt]) -> float | None:
     """The share of all their time in which steps were done that stayed; None where that is not known."""
     total = sum(attempt.span.seconds for attempt in attempts)
-    kept = [attempt.kept_s for attempt in attempts if attempt.kept_s is not None]
-    return min(1.0, sum(kept) / total) if kept and total > 0 else None
+    lasting = [attempt.kept_s for attempt in attempts if attempt.kept_s is not None]
+    return min(1.0, sum(lasting) / total) if lasting and total > 0 else None
 
 
 def _is_time(value: object) -> bool:
@@ -68,21 +68,21 @@ def _is_time(value: object) -> bool:
 
 def _rows_of(spans: Sequence[JobSpan], rows: Sequence[Row]) -> list[list[Row]]:
     """Each attempt's rows: those from its beginning to that of the next."""
-    own: list[list[Row]] = [[] for _ in spans]
+    rows_by_attempt: list[list[Row]] = [[] for _ in spans]
     starts = [span.began - _SLACK for span in spans]
     for row in rows:
         at = bisect_right(starts, row["time"])
         if at:
-            own[at - 1].append(row)
-    return own
+            rows_by_attempt[at - 1].append(row)
+    return rows_by_attempt
 
 
 def _attempt(span: JobSpan, rows: Sequence[Row], again: int | None, ended_by: str) -> Attempt:
     if not rows:
         return Attempt(span=span, ended_by=ended_by)
     first, last = rows[0], rows[-1]
-    kept = [row for row in rows if again is None or row["step"] < again]
-    until = kept[-1]["time"] if kept else first["time"]
+    lasting = [row for row in rows if again is None or row["step"] < again]
+    until = lasting[-1]["time"] if lasting else first["time"]
     return Attempt(
         span=span,
         ended_by=ended_by,

@@ -54,13 +54,13 @@ def saved(live: LiveRun, *, verify: bool = False) -> list[Saved]:
     for _ in PurePath(layout.folder).parts:
         home = home.parent
     pattern = re.compile(layout.name)
-    found = []
+    checkpoints = []
     for entry in folder.iterdir():
         match = pattern.fullmatch(entry.name)
         if match and entry.is_dir():
             size, time = _extent(entry)
             has_manifest = (entry / resume.MANIFEST).is_file()
-            found.append(
+            checkpoints.append(
                 Saved(
                     step=int(match["step"]),
                     path=entry,
@@ -71,7 +71,7 @@ def saved(live: LiveRun, *, verify: bool = False) -> list[Saved]:
                     exports=tuple(_exports(home, entry)),
                 )
             )
-    return sorted(found, key=lambda checkpoint: checkpoint.step)
+    return sorted(checkpoints, key=lambda checkpoint: checkpoint.step)
 
 
 def _state(folder: Path, last: str, verify: bool) -> str:

@@ -34,13 +34,13 @@ def thinned(points: Sequence[Point], bins: int) -> list[Point]:
     if len(points) <= 2 * bins:
         return list(points)
     size = -(-len(points) // bins)
-    kept = [points[0]]
+    extremes = [points[0]]
     for start in range(0, len(points), size):
         part = points[start : start + size]
         values = [y for _, y in part]
         places = sorted({values.index(min(values)), values.index(max(values))})
-        kept += [part[at] for at in places if part[at] != kept[-1]]
-    return kept if kept[-1] == points[-1] else [*kept, points[-1]]
+        extremes += [part[at] for at in places if part[at] != extremes[-1]]
+    return extremes if extremes[-1] == points[-1] else [*extremes, points[-1]]
 
 
 def trend(points: Sequence[Point], bins: int = TREND) -> list[Point]:

@@ -43,11 +43,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Itera
 
 def _row(cells: Sequence[str], styles: Sequence[str]) -> str:
     """A row whose first cell is its heading; long values may be broken anywhere."""
-    first, *others = (
+    name, *values = (
         f"{_LONG if not style and len(cell) > 40 else style}>{escaped(cell)}</t"
         for cell, style in zip(cells, styles, strict=True)
     )
-    return f'<tr><th scope="row"{first}h>{"".join(f"<td{cell}d>" for cell in others)}</tr>'
+    return f'<tr><th scope="row"{name}h>{"".join(f"<td{cell}d>" for cell in values)}</tr>'
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:

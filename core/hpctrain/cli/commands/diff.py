@@ -17,24 +17,26 @@ Rows = Sequence[tuple[str, Sequence[str]]]
 
 
 @click.command("diff")
-@click.argument("what", nargs=-1, metavar="[RUN_FILE | RUN RUN...]")
+@click.argument("references", nargs=-1, metavar="[RUN_FILE | RUN RUN...]")
 @layer_options
 @click.pass_obj
 def command(
-    out: Out, what: tuple[str, ...], on: tuple[str, ...], sets: tuple[str, ...], account: str | None
+    out: Out, references: tuple[str, ...], on: tuple[str, ...], sets: tuple[str, ...], account: str | None
 ) -> int:
     """Show what differs: between the clusters of --on, or between runs: settings, versions, results.
 
     Of a run file on clusters: resources, steps, commands, variables, scheduler words.
     """
-    if len(what) < 2:
-        return _clusters(out, Path(what[0]) if what else None, on, sets, account)
+    if len(references) < 2:
+        return _clusters(out, Path(references[0]) if references else None, on, sets, account)
     if on or sets or account:
         option = "--on" if on else "--set" if sets else "--account"
         raise ConfigError.of(
-            "usage", f"{option} goes with one run file, not with runs", hint=f"hpctrain diff {' '.join(what)}"
+            "usage",
+            f"{option} goes with one run file, not with runs",
+            hint=f"hpctrain diff {' '.join(references)}",
         )
-    return _runs(out, what)
+    return _runs(out, references)
 
 
 def _clusters(
@@ -66,8 +68,8 @@ def _runs(out: Out, references: Sequence[str]) -> int:
     titles = [summary.run.title for summary in summaries]
     requests = [summary.request for summary in summaries]
     clusters: list[Mapping[str, str]] = [{"cluster": s.cluster, "digest": s.run.digest8} for s in summaries]
-    settings, same = differences([{**c, **r.settings} for c, r in zip(clusters, requests, strict=True)])
-    versions, same_versions = differences([request.versions for request in requests])
+    settings, equal_keys = differences([{**c, **r.settings} for c, r in zip(clusters, requests, strict=True)])
+    versions, equal_versions = differences([request.versions for request in requests])
     results = [dict(pair for part in (outcome, cost) for pair in part(summary)) for summary in summaries]
     result_rows = [(name, [result[name] for result in results]) for name in results[0]]
     if out.flags.json:
@@ -77,20 +79,20 @@ def _runs(out: Out, references: Sequence[str]) -> int:
             equal=not settings and not versions,
             rows=dict(settings) | dict(versions),
             results=dict(result_rows),
-            same=[*same, *same_versions],
+            same=[*equal_keys, *equal_versions],
         )
         return 0
     rows = [*settings, *versions]
-    out.lines(_table(titles, rows, len(same) + len(same_versions)).lines(out.term))
+    out.lines(_table(titles, rows, len(equal_keys) + len(equal_versions)).lines(out.term))
     out.lines(["", *_table(titles, result_rows).lines(out.term)])
     return 0
 
 
-def _table(headings: Sequence[str], rows: Rows, same: int | None = None) -> Table:
+def _table(headings: Sequence[str], rows: Rows, equal_count: int | None = None) -> Table:
     """A row for each thing that differs, and how many do not."""
     table = Table(Column("", style="name"), *(Column(heading) for heading in headings))
     for name, cells in rows:
         table.row(name, *cells)
-    if same is not None:
-        table.row("same", f"{same} more rows", *("" for _ in headings[1:]))
+    if equal_count is not None:
+        table.row("same", f"{equal_count} more rows", *("" for _ in headings[1:]))
     return table

@@ -20,7 +20,7 @@ from hpctrain.ui.table import Column, Table
 ROW_LIMIT = 12
 Row = Mapping[str, Any]
 
-SHOWN = (("loss", "LOSS", 0), ("eval_loss", "EVAL", 0), ("lr", "LR", 3), ("grad_norm", "GRAD", 2),
+HEADINGS = (("loss", "LOSS", 0), ("eval_loss", "EVAL", 0), ("lr", "LR", 3), ("grad_norm", "GRAD", 2),
          ("tokens_per_s", "TOKENS/S", 1), ("mfu", "MFU", 4))  # fmt: skip
 """Column of metrics.jsonl, its heading, and when it leaves where width is short."""
 OF_SEVERAL = ("loss", "eval_loss", "tokens_per_s")
@@ -54,7 +54,11 @@ def command(out: Out, runs: tuple[str, ...], picture: str | None, everything: bo
     table_rows = [_joined(metrics) for metrics in measured.values()]
     steps = sorted({step for rows in table_rows for step in rows})
     shown = steps if everything else steps[-ROW_LIMIT:]
-    table = _one(table_rows[0], shown) if len(measured) == 1 else _several(list(measured), table_rows, shown)
+    table = (
+        _single_run(table_rows[0], shown)
+        if len(measured) == 1
+        else _side_by_side(list(measured), table_rows, shown)
+    )
     out.lines(table.lines(out.term))
     if len(shown) < len(steps):
         out.say(f"{len(shown)} of {len(steps)} rows: hpctrain metrics {' '.join(measured)} --all")
@@ -74,15 +78,15 @@ def _drawn(picture: str, measured: Mapping[str, Metrics]) -> Path:
     """The path of the picture that was written."""
     from hpctrain.cli.show import loss_picture
 
-    (title, metrics), *others = measured.items()
-    if others:
+    (title, metrics), *more_runs = measured.items()
+    if more_runs:
         return loss_picture.write_several(picture, measured)
     return loss_picture.write(picture, title, metrics.training, metrics.evaluations)
 
 
 def _documents(out: Out, measured: Mapping[str, Metrics]) -> None:
-    (title, metrics), *others = measured.items()
-    if others:
+    (title, metrics), *more_runs = measured.items()
+    if more_runs:
         out.document("metrics", runs=[{"run": t, "rows": m.rows} for t, m in measured.items()])
     else:
         out.document("metrics", run=title, rows=metrics.rows)
@@ -105,35 +109,37 @@ def _joined(metrics: Metrics) -> dict[int, Row]:
     return {step: rows[step] for step in sorted(rows)}
 
 
-def _one(rows: Mapping[int, Row], steps: Sequence[int]) -> Table:
+def _single_run(rows: Mapping[int, Row], steps: Sequence[int]) -> Table:
     """All columns of one run; EVAL only where it was evaluated."""
     is_evaluated = any("eval_loss" in row for row in rows.values())
-    shown = [column for column in SHOWN if column[0] != "eval_loss" or is_evaluated]
+    columns = [column for column in HEADINGS if column[0] != "eval_loss" or is_evaluated]
     table = Table(
-        Column("STEP", right=True), *(Column(name, right=True, drop=drop) for _, name, drop in shown)
+        Column("STEP", right=True), *(Column(name, right=True, drop=drop) for _, name, drop in columns)
     )
     for step in steps:
-        table.row(text.count(step), *(_cell(rows[step], name) for name, _, _ in shown))
+        table.row(text.count(step), *(_cell(rows[step], name) for name, _, _ in columns))
     return table
 
 
-def _several(titles: Sequence[str], runs: Sequence[Mapping[int, Row]], steps: Sequence[int]) -> Table:
+def _side_by_side(titles: Sequence[str], runs: Sequence[Mapping[int, Row]], steps: Sequence[int]) -> Table:
     """What is compared, for each run a column; `-` where it has no row of that step."""
-    shown = [
+    columns = [
         (name, heading)
-        for name, heading, _ in SHOWN
+        for name, heading, _ in HEADINGS
         if name in OF_SEVERAL and any(row.get(name) is not None for rows in runs for row in rows.values())
     ]
     table = Table(
         Column("STEP", right=True),
         *(
             Column(f"{heading} {title}", right=True, drop=place)
-            for place, (_, heading) in enumerate(shown)
+            for place, (_, heading) in enumerate(columns)
             for title in titles
         ),
     )
     for step in steps:
-        table.row(text.count(step), *(_cell(rows.get(step, {}), name) for name, _ in shown for rows in runs))
+        table.row(
+            text.count(step), *(_cell(rows.get(step, {}), name) for name, _ in columns for rows in runs)
+        )
     return table
 
 

@@ -157,14 +157,14 @@ def _numbers(summary: Summary) -> str:
     rows = summary.training
     every = max(1, -(-len(rows) // NUMBERS))
     evaluated = {row["step"]: row["eval_loss"] for row in summary.evaluations}
-    shown = [
+    sampled = [
         {**row, "eval_loss": evaluated.get(row["step"])}
         for at, row in enumerate(reversed(rows))
         if at % every == 0
     ][::-1]
-    names = [name for name, _ in PLOTTED if any(row.get(name) is not None for row in shown)]
-    body = [[text.count(row["step"]), *(_cell(row, name) for name in names)] for row in shown]
-    title = f"{summary.run.title} in numbers, {len(shown)} of {text.count(len(rows))} rows"
+    names = [name for name, _ in PLOTTED if any(row.get(name) is not None for row in sampled)]
+    body = [[text.count(row["step"]), *(_cell(row, name) for name in names)] for row in sampled]
+    title = f"{summary.run.title} in numbers, {len(sampled)} of {text.count(len(rows))} rows"
     return folded(title, table(["step", *names], body, range(len(names) + 1)))
 
 
@@ -184,17 +184,17 @@ def _diagnoses(summaries: Sequence[Summary], environ: Mapping[str, str]) -> Iter
         yield heading(f"Why {summary.run.title} failed" if len(summaries) > 1 else "Why it failed")
         rules = diagnose.rules_of(summary.run, environ)
         for step in failed:
-            found = diagnose.diagnose(summary.run, step.step, rules)
+            diagnosis = diagnose.diagnose(summary.run, step.step, rules)
             yield f"<p>Step {escaped(step.step)}: {escaped(step.reason or 'it failed')}</p>"
-            for cause in found.causes:
+            for cause in diagnosis.causes:
                 pairs = [("cause", f"{cause.rule.sure}: {cause.rule.cause}"), ("fix", cause.rule.fix),
                          ("rule", f"{cause.rule.name}, from {cause.rule.source}")]  # fmt: skip
                 yield table(["", ""], [pair for pair in pairs if pair[1]])
                 yield lines([*cause.evidence.before[-5:], cause.evidence.text])
-            if not found.causes:
+            if not diagnosis.causes:
                 yield "<p>No rule knows this failure.</p>"
-                if found.first is not None:
-                    yield lines([*found.first.before, found.first.text])
+                if diagnosis.first is not None:
+                    yield lines([*diagnosis.first.before, diagnosis.first.text])
 
 
 def _attempts(summaries: Sequence[Summary]) -> Iterator[str]:
@@ -273,10 +273,10 @@ def _settings(summaries: Sequence[Summary]) -> Iterator[str]:
         yield heading("Settings")
         yield table(["key", "value"], list(tables[0].items()))
         return
-    different, same = differences(tables)
+    different, equal_keys = differences(tables)
     yield heading("Settings that differ")
     yield _side_by_side(summaries, different) if different else "<p>The runs were asked for the same.</p>"
-    yield _same("settings", same, tables[0])
+    yield _agreement("settings", equal_keys, tables[0])
 
 
 def _versions(summaries: Sequence[Summary]) -> Iterator[str]:
@@ -288,10 +288,10 @@ def _versions(summaries: Sequence[Summary]) -> Iterator[str]:
         rows = table(["name", "value", "set by", "why"], variables)
         yield folded(f"{len(variables)} variables of the training", rows)
         return
-    different, same = differences(tables)
+    different, equal_keys = differences(tables)
     if different:
         yield _side_by_side(summaries, different)
-    yield _same("versions", same, tables[0])
+    yield _agreement("versions", equal_keys, tables[0])
 
 
 def _side_by_side(summaries: Sequence[Summary], rows: Rows) -> str:
@@ -300,6 +300,6 @@ def _side_by_side(summaries: Sequence[Summary], rows: Rows) -> str:
     )
 
 
-def _same(kind: str, names: Sequence[str], values: Mapping[str, str]) -> str:
+def _agreement(kind: str, names: Sequence[str], values: Mapping[str, str]) -> str:
     rows = [(name, values[name]) for name in names]
     return folded(f"{len(names)} {kind} that are the same", table(["", ""], rows))
