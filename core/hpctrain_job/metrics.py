@@ -52,7 +52,7 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     lines = [line for line in text.split("\n") if line.startswith("{")]
-    return [_judged(row) for row in _at_once(lines) or map(_parsed, lines) if row is not None]
+    return _all_whole(lines) or [row for row in map(parsed, lines) if row is not None]
 
 
 def newest(rows: Iterable[Row]) -> list[Row]:
@@ -72,27 +72,28 @@ def utilisation(tflops: float | None, peak: float, hardware: float = 1.0) -> dic
     }
 
 
-def _at_once(lines: list[str]) -> list[dict[str, Any]]:
+def parsed(line: str) -> dict[str, Any] | None:
+    """The row of a line; a column that holds what is no number is left out."""
+    if not line.startswith("{"):
+        return None
+    try:
+        return _with_numbers(documents.parse(line))
+    except ValueError:
+        return None
+
+
+def _all_whole(lines: list[str]) -> list[dict[str, Any]]:
     """The rows of lines that are all whole, in a third of the time; none where any is not."""
     try:
         rows: list[dict[str, Any]] = documents.parse(f"[{','.join(lines)}]")
     except ValueError:
         return []
     is_a_row_a_line = len(rows) == len(lines) and all(type(row) is dict for row in rows)
-    return rows if is_a_row_a_line else []
+    return [_with_numbers(row) for row in rows] if is_a_row_a_line else []
 
 
-def _parsed(line: str) -> dict[str, Any] | None:
-    """The row of a line; None where it is torn."""
-    try:
-        row: dict[str, Any] = documents.parse(line)
-    except ValueError:
-        return None
-    return row
-
-
-def _judged(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without columns that hold what is no number."""
+def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without the columns that hold what is no number."""
     if _are_numbers(row.values()):
         return row
     return {key: _plain(value) for key, value in row.items() if not _is_column(key) or _is_number(value)}

@@ -11,13 +11,13 @@ from attrs import define
 
 from hpctrain.errors import HpctrainError
 from hpctrain.model.job import State
+from hpctrain.run.checkpoints import SavedCheckpoint, checkpoints_of
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.goodput import Attempt, attempts
 from hpctrain.run.kept import KeptPlan
 from hpctrain.run.live import LiveRun
 from hpctrain.run.metrics import Metrics, evaluation_rows, metrics_of, training_rows
 from hpctrain.run.request import Request
-from hpctrain.run.saved import Saved, saved
 from hpctrain.run.spent import JobSpan, job_spans, node_hours, running_jobs
 from hpctrain.run.status import StepState
 
@@ -102,9 +102,9 @@ class Summary:
         return node_hours(self.spans)
 
     @cached_property
-    def checkpoints(self) -> list[Saved]:
+    def checkpoints(self) -> list[SavedCheckpoint]:
         """What it saved; none where this machine does not know the place."""
-        return saved(self.live) if self.live else []
+        return checkpoints_of(self.live) if self.live else []
 
     @property
     def cluster(self) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from hpctrain.cli.out import Out
+from hpctrain.run.checkpoints import SavedCheckpoint, checkpoints_of
 from hpctrain.run.find import open_run
 from hpctrain.run.live import LiveRun
-from hpctrain.run.saved import Saved, saved
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 
@@ -22,7 +22,7 @@ from hpctrain.ui.table import Column, Table
 def command(out: Out, run: str | None, verify: bool) -> int:
     """List the checkpoints of RUN (default: the newest): steps, sizes, whole or not, exported, where."""
     live = open_run(run, out.environ)
-    checkpoints = saved(live, verify=verify)
+    checkpoints = checkpoints_of(live, verify=verify)
     folder = live.checkpoints()
     if out.flags.json:
         rows = [_json(checkpoint) for checkpoint in checkpoints]
@@ -42,7 +42,7 @@ def command(out: Out, run: str | None, verify: bool) -> int:
     return 0
 
 
-def _table(checkpoints: list[Saved], now: float) -> Table:
+def _table(checkpoints: list[SavedCheckpoint], now: float) -> Table:
     table = Table(
         Column("STEP", right=True),
         Column("SIZE", right=True),
@@ -70,7 +70,7 @@ def _nothing(live: LiveRun) -> str:
     return f"{title} has no checkpoint yet; they will be in {folder}"
 
 
-def _json(checkpoint: Saved) -> dict[str, Any]:
+def _json(checkpoint: SavedCheckpoint) -> dict[str, Any]:
     return {
         "step": checkpoint.step,
         "path": str(checkpoint.path),

@@ -18,7 +18,7 @@ is as it was written."""
 
 
 @frozen(kw_only=True)
-class Saved:
+class SavedCheckpoint:
     """One checkpoint on the disk."""
 
     step: int
@@ -45,7 +45,7 @@ class Saved:
         return f"{self.state}, no manifest" if self.is_whole and not self.has_manifest else self.state
 
 
-def saved(live: LiveRun, *, verify: bool = False) -> list[Saved]:
+def checkpoints_of(live: LiveRun, *, verify: bool = False) -> list[SavedCheckpoint]:
     """The run's checkpoints, oldest first; with `verify` every byte that a manifest names is read."""
     layout, folder = live.directory.layout, live.checkpoints()
     if layout is None or folder is None or not folder.is_dir():
@@ -61,7 +61,7 @@ def saved(live: LiveRun, *, verify: bool = False) -> list[Saved]:
             size, time = _extent(entry)
             has_manifest = (entry / resume.MANIFEST).is_file()
             checkpoints.append(
-                Saved(
+                SavedCheckpoint(
                     step=int(match["step"]),
                     path=entry,
                     size=size,
