@@ -135,8 +135,7 @@ class Chart:
         words = []
         for x in round_marks(*self._x, 4, whole=whole):
             share = float(self._across(x)) / WIDTH * 100
-            last = ' class="last"' if share > 94 else ""
-            words.append(f'<text x="{share:.1f}%" y="14"{last}>{place(x)}</text>')
+            words.append(f'<text x="{share:.1f}%" y="14">{place(x)}</text>')
         return f'<svg class="xs" aria-hidden="true">{"".join(words)}</svg>'
 
     def _curve(self, at: int) -> str:

@@ -104,10 +104,8 @@
       make("text", view.ys, { x: 50, y: y + 4 }).textContent =
         scale.bends || levels.length < 2 ? word(inverse(mark)) : markWord(mark, levels[1] - levels[0]);
     }
-    for (const mark of roundMarks(scale.low, scale.high, 4)) {
-      const share = scale.across(mark) / WIDTH * 100;
-      make("text", view.xs, { x: `${share}%`, y: 14, class: share > 94 ? "last" : "" }).textContent = word(mark);
-    }
+    for (const mark of roundMarks(scale.low, scale.high, 4))
+      make("text", view.xs, { x: `${scale.across(mark) / WIDTH * 100}%`, y: 14 }).textContent = word(mark);
     const box = make("svg", plot, { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT,
       preserveAspectRatio: "none", overflow: "hidden" });
     for (const [x] of chart.marks)
