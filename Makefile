@@ -57,6 +57,7 @@ bench: $(VENV)/.installed
 	tests/setup/demo.sh --once
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.data
+	$(BIN)/python -m bench.report
 	$(BIN)/python -m bench.convert --peers "$$(tests/setup/torch.sh deepspeed)"
 clean:
 	rm -rf $(VENV) build dist .cache hpctrain-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -30,6 +30,8 @@ SHELLS = {
 LINES = {
     "hpctrain stat": "hpctrain status",
     "hpctrain cancel sm": "hpctrain cancel small/1",
+    "hpctrain report sm": "hpctrain report small/1",
+    "hpctrain diff oth": "hpctrain diff other.toml",
     "hpctrain clusters fr": "hpctrain clusters frontier",
     "hpctrain --json pla": "hpctrain --json plan",
     "hpctrain plan --on fr": "hpctrain plan --on frontier",

@@ -7,6 +7,8 @@ import signal
 import pytest
 
 from hpctrain.cli.table import COMMANDS, OPTION_SYNONYMS, SYNONYMS
+from hpctrain.run.directory import RunDirectory
+from hpctrain.run.spent import job_spans
 from tests.e2e.product import Product, small
 from tests.patience import wait_for
 
@@ -28,6 +30,18 @@ def test_the_evaluation_is_shown_where_the_loss_is(here: Product) -> None:
     assert "eval_loss" in (here.folder / "loss.svg").read_text()
     assert "help: --picture loss.svg\n" in here("metrics", "--picture", "loss.png", code=2).stderr
     assert not (here.folder / "loss.png").exists()
+
+
+def test_runs_says_what_each_cost(here: Product) -> None:
+    here.write(small("sleep 2"))
+    here("submit", "--wait")
+    (row,) = here.json("runs")["runs"]
+    assert 1 / 3600 < row["node_hours"] < 60 / 3600
+    assert "NODE-HOURS" in here("runs").stdout
+    here.write(small("exit 3"))
+    here("submit", "--wait", code=8)
+    (span,) = job_spans(RunDirectory(here.run_path("small/2")))
+    assert span.code == 3
 
 
 def test_an_interrupted_wait_says_that_the_job_goes_on(here: Product) -> None:

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if ((EUID == 0)) && command -v apt-get >/dev/null; then
-  export HPCTRAIN_REQUIRE=${HPCTRAIN_REQUIRE-slurm torch strace twin data root}
+  export HPCTRAIN_REQUIRE=${HPCTRAIN_REQUIRE-slurm torch strace twin data root browser}
 fi
 HPCTRAIN_TORCH_PYTHON=$(tests/setup/torch.sh)
 HPCTRAIN_DEEPSPEED_PYTHON=$(tests/setup/torch.sh deepspeed)

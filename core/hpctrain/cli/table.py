@@ -30,6 +30,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "logs": "show what a step printed",
         "diagnose": "explain why a run failed and how to fix it",
         "metrics": "show loss, learning rate, tokens per second",
+        "report": "write plots, settings and costs of runs as one HTML file",
+        "checkpoints": "list what a run saved, and whether it is whole",
         "runs": "list your runs",
         "cancel": "end a run",
         "sync": "upload what a run logged offline for W&B",

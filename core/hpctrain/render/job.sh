@@ -35,6 +35,12 @@ hpc_record() {  # the last attempt's end, complete or not there
   mv -f "$file.$$" "$file"
 }
 
+hpc_note() {  # what the run cost: when a job of the step began, and when and how it ended; only ever added
+  printf '{"v":1,"event":"%s","job":"%s","attempt":%s,"nodes":%s,"code":%s,"at":"%s"}\n' \
+    "$1" "$HPC_JOB" "$HPC_ATTEMPT" "${HPC_NODES:-1}" "${2:-null}" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" \
+    >>"steps/$HPC_STEP/jobs.jsonl" || :
+}
+
 hpc_claim() {  # the first job with a tag does the step; a second one, of a lost answer, ends at once
   hpc_tag=$1
   [[ $hpc_tag ]] || return 0
@@ -75,6 +81,7 @@ hpc_judge() {  # asks what an event means for the chain, and does it; without an
         echo "hpctrain: nothing to do: $words"
         trap - EXIT
         hpc_quiet
+        hpc_note ended 0
         exit 0
         ;;
     esac
@@ -134,6 +141,7 @@ hpc_end() {
   fi
   [[ $code != 0 ]] || : >"steps/$HPC_STEP/finished"
   hpc_record "$code"
+  hpc_note ended "$code"
   if [[ ${hpc_chained:-} ]]; then
     hpc_chain_end "$code" || true
     # the next job of the chain needs the same tokens
@@ -247,4 +255,5 @@ hpc_begin_job() {
   trap 'hpc_forward USR1' USR1
   trap 'hpc_forward TERM' TERM
   rm -f "steps/$HPC_STEP/exit"
+  hpc_note began
 }

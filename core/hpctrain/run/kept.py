@@ -20,6 +20,7 @@ class KeptNumbers:
     """What the plan predicted."""
 
     hardware: float | None = None
+    steps: int | None = None
 
 
 @frozen(kw_only=True)
@@ -37,6 +38,11 @@ class KeptPlan:
 
     train: KeptTrain = KeptTrain()
     peak_tflops: float | None = None
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps of training were planned; None where the plan could not count them."""
+        return self.train.numbers.steps if self.train.numbers else None
 
     @classmethod
     def of(cls, path: Path) -> KeptPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import frozen
@@ -28,12 +28,12 @@ class Metrics:
     @property
     def training(self) -> list[dict[str, Any]]:
         """The rows that have a loss: `step`, `loss`, `lr`, `grad_norm`, `tokens`, `tokens_per_s`, `mfu` …."""
-        return [row for row in self.rows if row.get("loss") is not None]
+        return training_rows(self.rows)
 
     @property
     def evaluations(self) -> list[dict[str, Any]]:
         """The rows of evaluations: `step`, `eval_loss` …."""
-        return [row for row in self.rows if row.get("eval_loss") is not None]
+        return evaluation_rows(self.rows)
 
     @property
     def last(self) -> Row:
@@ -44,6 +44,16 @@ class Metrics:
     def last_evaluation(self) -> Row:
         """The evaluation that was written last; empty where there is none."""
         return next((row for row in reversed(self.written) if row.get("eval_loss") is not None), {})
+
+
+def training_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that have a loss."""
+    return [row for row in rows if row.get("loss") is not None]
+
+
+def evaluation_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of evaluations."""
+    return [row for row in rows if row.get("eval_loss") is not None]
 
 
 def metrics_file(run: RunDirectory) -> Metrics:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from hpctrain.ui.series import axis_words, extent, finite, place, round_marks, sentence
+from hpctrain.ui.series import extent, finite, mark_words, place, round_marks, sentence
 from hpctrain.ui.text import clean, number
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ BINS = 1500
 EXACT = 500
 """A long series is drawn as this many bins, least to greatest, and its last points as they are."""
 
+MOST = 4
+"""Curves in one picture."""
 WIDTH, HEIGHT = 760, 380
 LEFT, RIGHT, TOP, BOTTOM = 72, 84, 64, 50
 # Okabe and Ito's colours, darker or lighter where the paper needs it, told apart by dashes too.
@@ -141,7 +143,7 @@ def picture(
     of up to 2,000, and before them for a longer one `bins` [x, least, greatest, mean]. `ident`
     keeps several pictures in one page apart.
     """
-    if not 1 <= len(curves) <= 4:
+    if not 1 <= len(curves) <= MOST:
         raise ValueError(f"a picture has one to four curves, got {len(curves)}")
     drawn = [_Drawn(curve) for curve in curves]
     frame = _Frame(drawn)
@@ -174,7 +176,7 @@ def _axes(frame: _Frame, x_name: str) -> list[str]:
     right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
     marks = round_marks(frame.y_low, frame.y_high, 5)
     parts = []
-    for mark, word in zip(marks, _mark_words(marks), strict=True):
+    for mark, word in zip(marks, mark_words(marks), strict=True):
         y = frame.y(mark)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
         parts.append(_text(LEFT - 10, y + 4.5, word, "end"))
@@ -185,14 +187,6 @@ def _axes(frame: _Frame, x_name: str) -> list[str]:
     parts.append(f'<path class="axis" d="M{LEFT} {floor}H{right}"/>')
     parts.append(_text((LEFT + right) / 2, HEIGHT - 10, x_name, "middle"))
     return parts
-
-
-def _mark_words(marks: Sequence[float]) -> list[str]:
-    """Axis marks in full, without the noughts that they all end in."""
-    words = axis_words(marks, marks[-1] - marks[0]) if len(marks) > 1 else [*map(number, marks)]
-    while all("." in word and word.endswith("0") for word in words):
-        words = [word[:-1].rstrip(".") if word[-2] == "." else word[:-1] for word in words]
-    return words
 
 
 def _curve(drawn_curve: _Drawn, frame: _Frame, at: int) -> list[str]:

@@ -64,4 +64,12 @@ def round_marks(low: float, high: float, about: int, whole: bool = False) -> lis
     step = max(step, 1.0) if whole else step
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     digits = 12 - math.floor(math.log10(step))  # 3 * 0.1 is to be 0.3
-    return [round(index * step, digits) for index in range(first, last + 1)]
+    return [round(index * step, digits) + 0.0 for index in range(first, last + 1)]  # -0.0 is 0
+
+
+def mark_words(marks: Sequence[float]) -> list[str]:
+    """Axis marks in full, without the noughts that they all end in."""
+    words = axis_words(marks, marks[-1] - marks[0]) if len(marks) > 1 else [*map(number, marks)]
+    while all("." in word and word.endswith("0") for word in words):
+        words = [word[:-1].rstrip(".") if word[-2] == "." else word[:-1] for word in words]
+    return words

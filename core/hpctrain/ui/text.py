@@ -151,6 +151,15 @@ def duration(seconds: float | None, *, rough: bool = False) -> str:
     return f"{left}s"
 
 
+def hours(number: float | None) -> str:
+    """Node-hours: `6,912`, `11`, `0.3`, `<0.1`."""
+    if number is None:
+        return ABSENT
+    if 0 < number < 0.05:
+        return "<0.1"
+    return f"{number:,.{1 if number < 9.95 else 0}f}"
+
+
 def age(then: float | None, now: float) -> str:
     """`5m ago`, `3h ago`, `yesterday`, `Tue 02:14`, then the date; local time."""
     if then is None:

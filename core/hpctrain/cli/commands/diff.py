@@ -1,25 +1,47 @@
-"""`hpctrain diff`: compare the same run on several clusters."""
+"""`hpctrain diff`: compare the same run on several clusters, or runs that were started."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.cli.shared.opening import many, run_options
+from hpctrain.cli.shared.opening import layer_options, many
 from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.plan.diff import diff
 from hpctrain.ui.table import Column, Table
 
+Rows = Sequence[tuple[str, Sequence[str]]]
+
 
 @click.command("diff")
-@run_options
+@click.argument("references", nargs=-1, metavar="[RUN_FILE | RUN RUN...]")
+@layer_options
 @click.pass_obj
 def command(
+    out: Out, references: tuple[str, ...], on: tuple[str, ...], sets: tuple[str, ...], account: str | None
+) -> int:
+    """Show what differs: between the clusters of --on, or between runs: settings, versions, results.
+
+    Of a run file on clusters: resources, steps, commands, variables, scheduler words.
+    """
+    if len(references) < 2:
+        return _clusters(out, Path(references[0]) if references else None, on, sets, account)
+    if on or sets or account:
+        option = "--on" if on else "--set" if sets else "--account"
+        raise ConfigError.of(
+            "usage",
+            f"{option} goes with one run file, not with runs",
+            hint=f"hpctrain diff {' '.join(references)}",
+        )
+    return _runs(out, references)
+
+
+def _clusters(
     out: Out, run_file: Path | None, on: tuple[str, ...], sets: tuple[str, ...], account: str | None
 ) -> int:
-    """Show what differs between clusters: resources, steps, commands, variables, scheduler words."""
     plans = []
     for _, session in many(run_file, on, sets, account):
         if isinstance(session, HpctrainError):
@@ -32,9 +54,45 @@ def command(
     if out.flags.json:
         out.document("diff", clusters=clusters, equal=not rows, rows=dict(rows), same=equal_names)
         return 0
-    table = Table(Column("", style="name"), *(Column(name) for name in clusters))
+    out.lines(_table(clusters, rows, len(equal_names)).lines(out.term))
+    return 0
+
+
+def _runs(out: Out, references: Sequence[str]) -> int:
+    from hpctrain.cli.show.run_facts import cost, outcome
+    from hpctrain.run.find import find
+    from hpctrain.run.request import differences
+    from hpctrain.run.summary import Summary
+
+    summaries = [Summary(find(reference, out.environ), out.environ) for reference in references]
+    titles = [summary.run.title for summary in summaries]
+    requests = [summary.request for summary in summaries]
+    clusters: list[Mapping[str, str]] = [{"cluster": s.cluster, "digest": s.run.digest8} for s in summaries]
+    settings, equal_keys = differences([{**c, **r.settings} for c, r in zip(clusters, requests, strict=True)])
+    versions, equal_versions = differences([request.versions for request in requests])
+    results = [dict(pair for part in (outcome, cost) for pair in part(summary)) for summary in summaries]
+    result_rows = [(name, [result[name] for result in results]) for name in results[0]]
+    if out.flags.json:
+        out.document(
+            "diff",
+            runs=titles,
+            equal=not settings and not versions,
+            rows=dict(settings) | dict(versions),
+            results=dict(result_rows),
+            same=[*equal_keys, *equal_versions],
+        )
+        return 0
+    rows = [*settings, *versions]
+    out.lines(_table(titles, rows, len(equal_keys) + len(equal_versions)).lines(out.term))
+    out.lines(["", *_table(titles, result_rows).lines(out.term)])
+    return 0
+
+
+def _table(headings: Sequence[str], rows: Rows, equal_count: int | None = None) -> Table:
+    """A row for each thing that differs, and how many do not."""
+    table = Table(Column("", style="name"), *(Column(heading) for heading in headings))
     for name, cells in rows:
         table.row(name, *cells)
-    table.row("same", f"{len(equal_names)} more rows", *("" for _ in clusters[1:]))
-    out.lines(table.lines(out.term))
-    return 0
+    if equal_count is not None:
+        table.row("same", f"{equal_count} more rows", *("" for _ in headings[1:]))
+    return table

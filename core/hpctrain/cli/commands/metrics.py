@@ -1,7 +1,8 @@
-"""`hpctrain metrics`: the same columns for every trainer, as a plot, a table or JSON Lines."""
+"""`hpctrain metrics`: the same columns for every trainer, of one run or of several side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,85 +10,141 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError
+from hpctrain.run.directory import RunDirectory
 from hpctrain.run.find import find
-from hpctrain.run.metrics import metrics_of
+from hpctrain.run.metrics import Metrics, metrics_of
 from hpctrain.ui import text
 from hpctrain.ui.plot import plot
 from hpctrain.ui.table import Column, Table
 
 ROW_LIMIT = 12
+Row = Mapping[str, Any]
+
+HEADINGS = (("loss", "LOSS", 0), ("eval_loss", "EVAL", 0), ("lr", "LR", 3), ("grad_norm", "GRAD", 2),
+         ("tokens_per_s", "TOKENS/S", 1), ("mfu", "MFU", 4))  # fmt: skip
+"""Column of metrics.jsonl, its heading, and when it leaves where width is short."""
+OF_SEVERAL = ("loss", "eval_loss", "tokens_per_s")
+"""What is set side by side."""
 
 
 @click.command("metrics")
-@click.argument("run", required=False)
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--picture", metavar="FILE.svg", help="write the loss as a picture")
 @click.option("--all", "everything", is_flag=True, help="every row, not the last few")
 @click.pass_obj
-def command(out: Out, run: str | None, picture: str | None, everything: bool) -> int:
-    """Show loss, learning rate, gradient norm, tokens and rates of RUN."""
+def command(out: Out, runs: tuple[str, ...], picture: str | None, everything: bool) -> int:
+    """Show loss, learning rate, gradient norm, tokens and rates of RUN; several runs stand side by side."""
     if picture and not picture.endswith(".svg"):
         raise ConfigError.of(
             "usage",
             f"--picture writes SVG, not {picture}",
             hint=f"--picture {Path(picture).with_suffix('.svg')}",
         )
-    directory = find(run, out.environ)
-    metrics = metrics_of(directory)
-    if not metrics.rows:
-        raise ConfigError.of(
-            "no-metrics", f"{directory.title} has no metrics yet", hint=f"hpctrain status {directory.title}"
-        )
-    trained, evaluated = metrics.training, metrics.evaluations
+    measured = {
+        directory.title: _metrics(directory)
+        for directory in (find(run, out.environ) for run in (runs or (None,)))
+    }
     if picture:
-        from hpctrain.cli.show.loss_picture import write
-
-        out.say(f"wrote {write(picture, directory.title, trained, evaluated)}")
+        out.say(f"wrote {_drawn(picture, measured)}")
     if out.flags.json:
-        out.document("metrics", run=directory.title, rows=metrics.rows)
+        _documents(out, measured)
         return 0
-    steps, losses = [r["step"] for r in trained], [r["loss"] for r in trained]
-    out.lines(plot("loss", steps, losses, out.term))
-    if evaluated:
-        eval_losses = [row["eval_loss"] for row in evaluated]
-        out.lines(plot("eval_loss", [row["step"] for row in evaluated], eval_losses, out.term))
-    table_rows = _joined(trained, evaluated)
-    shown = table_rows if everything else table_rows[-ROW_LIMIT:]
-    out.lines(_table(shown, evaluated=bool(evaluated)).lines(out.term))
-    if len(shown) < len(table_rows):
-        out.say(f"{len(shown)} of {len(table_rows)} rows: hpctrain metrics {directory.title} --all")
+    for title, metrics in measured.items():
+        _plots(out, f" of {title}" if len(measured) > 1 else "", metrics)
+    table_rows = [_joined(metrics) for metrics in measured.values()]
+    steps = sorted({step for rows in table_rows for step in rows})
+    shown = steps if everything else steps[-ROW_LIMIT:]
+    table = (
+        _single_run(table_rows[0], shown)
+        if len(measured) == 1
+        else _side_by_side(list(measured), table_rows, shown)
+    )
+    out.lines(table.lines(out.term))
+    if len(shown) < len(steps):
+        out.say(f"{len(shown)} of {len(steps)} rows: hpctrain metrics {' '.join(measured)} --all")
     return 0
 
 
-def _joined(trained: list[dict[str, Any]], evaluated: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Training rows with the evaluation of their step; an evaluation between them is a row for itself."""
-    rows = {row["step"]: dict(row) for row in trained}
-    for row in evaluated:
-        rows.setdefault(row["step"], {"step": row["step"]})["eval_loss"] = row["eval_loss"]
-    return [rows[step] for step in sorted(rows)]
+def _metrics(directory: RunDirectory) -> Metrics:
+    metrics = metrics_of(directory)
+    if not metrics.written:
+        raise ConfigError.of(
+            "no-metrics", f"{directory.title} has no metrics yet", hint=f"hpctrain status {directory.title}"
+        )
+    return metrics
 
 
-def _table(rows: list[dict[str, Any]], *, evaluated: bool) -> Table:
+def _drawn(picture: str, measured: Mapping[str, Metrics]) -> Path:
+    """The path of the picture that was written."""
+    from hpctrain.cli.show import loss_picture
+
+    (title, metrics), *more_runs = measured.items()
+    if more_runs:
+        return loss_picture.write_several(picture, measured)
+    return loss_picture.write(picture, title, metrics.training, metrics.evaluations)
+
+
+def _documents(out: Out, measured: Mapping[str, Metrics]) -> None:
+    (title, metrics), *more_runs = measured.items()
+    if more_runs:
+        out.document("metrics", runs=[{"run": t, "rows": m.rows} for t, m in measured.items()])
+    else:
+        out.document("metrics", run=title, rows=metrics.rows)
+
+
+def _plots(out: Out, of_run: str, metrics: Metrics) -> None:
+    trained, evaluated = metrics.training, metrics.evaluations
+    steps, losses = [row["step"] for row in trained], [row["loss"] for row in trained]
+    out.lines(plot(f"loss{of_run}", steps, losses, out.term))
+    if evaluated:
+        eval_losses = [row["eval_loss"] for row in evaluated]
+        out.lines(plot(f"eval_loss{of_run}", [row["step"] for row in evaluated], eval_losses, out.term))
+
+
+def _joined(metrics: Metrics) -> dict[int, Row]:
+    """Training rows by step with the evaluation of their step; one between them is a row for itself."""
+    rows: dict[int, dict[str, Any]] = {row["step"]: dict(row) for row in metrics.training}
+    for row in metrics.evaluations:
+        rows.setdefault(row["step"], {})["eval_loss"] = row["eval_loss"]
+    return {step: rows[step] for step in sorted(rows)}
+
+
+def _single_run(rows: Mapping[int, Row], steps: Sequence[int]) -> Table:
+    """All columns of one run; EVAL only where it was evaluated."""
+    is_evaluated = any("eval_loss" in row for row in rows.values())
+    columns = [column for column in HEADINGS if column[0] != "eval_loss" or is_evaluated]
+    table = Table(
+        Column("STEP", right=True), *(Column(name, right=True, drop=drop) for _, name, drop in columns)
+    )
+    for step in steps:
+        table.row(text.count(step), *(_cell(rows[step], name) for name, _, _ in columns))
+    return table
+
+
+def _side_by_side(titles: Sequence[str], runs: Sequence[Mapping[int, Row]], steps: Sequence[int]) -> Table:
+    """What is compared, for each run a column; `-` where it has no row of that step."""
+    columns = [
+        (name, heading)
+        for name, heading, _ in HEADINGS
+        if name in OF_SEVERAL and any(row.get(name) is not None for rows in runs for row in rows.values())
+    ]
     table = Table(
         Column("STEP", right=True),
-        Column("LOSS", right=True),
-        *([Column("EVAL", right=True)] if evaluated else []),
-        Column("LR", right=True, drop=3),
-        Column("GRAD", right=True, drop=2),
-        Column("TOKENS/S", right=True, drop=1),
-        Column("MFU", right=True, drop=4),
+        *(
+            Column(f"{heading} {title}", right=True, drop=place)
+            for place, (_, heading) in enumerate(columns)
+            for title in titles
+        ),
     )
-    for row in rows:
+    for step in steps:
         table.row(
-            text.count(row.get("step")),
-            text.number(row["loss"]) if "loss" in row else "-",
-            *([_number(row.get("eval_loss"))] if evaluated else []),
-            _number(row.get("lr")),
-            _number(row.get("grad_norm")),
-            _number(row.get("tokens_per_s")),
-            text.percent(row["mfu"]) if row.get("mfu") is not None else "-",
+            text.count(step), *(_cell(rows.get(step, {}), name) for name, _ in columns for rows in runs)
         )
     return table
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else text.number(value)
+def _cell(row: Row, name: str) -> str:
+    value = row.get(name)
+    if value is None:
+        return "-"
+    return text.percent(value) if name == "mfu" else text.number(value)

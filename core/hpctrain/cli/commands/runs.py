@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from hpctrain.model.job import State
 from hpctrain.run.live import LiveRun
 from hpctrain.run.metrics import metrics_file
 from hpctrain.run.registry import Entry, Registry
+from hpctrain.run.spent import job_spans, moment, node_hours, running_jobs
+from hpctrain.run.status import StepState
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 
@@ -42,6 +43,7 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
         Column("STATE"),
         Column("STEP", right=True, drop=3),
         Column("LOSS", right=True, drop=2),
+        Column("NODE-HOURS", right=True, drop=4),
         Column("STARTED", drop=1),
     )
     for row in rows:
@@ -52,7 +54,8 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
             (STYLES.get(State(row["state"]), ""), row["state"]),
             text.short(newest.get("step")) if newest else "-",
             text.number(newest.get("loss")) if newest else "-",
-            text.age(_seconds(row["time"]), time.time()),
+            text.hours(row["node_hours"]),
+            text.age(moment(row["time"]), time.time()),
         )
     out.lines(table.lines(out.term))
     left = len(entries) - len(rows)
@@ -63,26 +66,22 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
 
 def _row(out: Out, entry: Entry) -> dict[str, Any]:
     run = entry.run
+    state, steps = _states(out, entry)
     return {
         "run": run.title,
         "path": str(run.path),
         "cluster": entry.cluster,
-        "state": _state(out, entry).value,
+        "state": state.value,
         "time": entry.time,
+        "node_hours": node_hours(job_spans(run, running_jobs(steps))),
         "metrics": dict(metrics_file(run).last),
     }
 
 
-def _state(out: Out, entry: Entry) -> State:
+def _states(out: Out, entry: Entry) -> tuple[State, tuple[StepState, ...]]:
     """`unknown` where this machine cannot say: another cluster's run on a shared disk."""
     try:
-        return LiveRun.open(entry.run, out.environ).status().state
+        status = LiveRun.open(entry.run, out.environ).status()
     except HpctrainError:
-        return State.UNKNOWN
-
-
-def _seconds(stamp: str) -> float | None:
-    try:
-        return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
+        return State.UNKNOWN, ()
+    return status.state, status.steps

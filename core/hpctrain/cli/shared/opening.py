@@ -29,6 +29,11 @@ def run_options(function: F) -> F:
 
     Reading the file says what is wrong with it; `click.Path` would look for translations in 24 files first.
     """
+    return layer_options(click.argument("run_file", required=False, type=Path)(function))
+
+
+def layer_options(function: F) -> F:
+    """--on, --set and --account."""
     for option in (
         click.option("--account", metavar="NAME", help="the account that jobs are charged to"),
         click.option(
@@ -37,7 +42,6 @@ def run_options(function: F) -> F:
         click.option(
             "--on", multiple=True, metavar="CLUSTER", help="another cluster; may be repeated, or `all`"
         ),
-        click.argument("run_file", required=False, type=Path),
     ):
         function = option(function)
     return function

@@ -1,13 +1,15 @@
-"""The loss of a run as an SVG file whose points are those of metrics.jsonl."""
+"""The loss of a run, or of several, as an SVG file whose points are those of metrics.jsonl."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hpctrain.errors import ConfigError
 from hpctrain.run import files
-from hpctrain.ui.picture import Curve, picture
+from hpctrain.run.metrics import Metrics
+from hpctrain.ui.picture import MOST, Curve, picture
 
 
 def write(
@@ -20,4 +22,17 @@ def write(
         curves.append(Curve("eval_loss", [r["step"] for r in evaluated], losses))
     target = Path(path)
     files.write(target, picture(f"{title}: loss", curves))
+    return target
+
+
+def write_several(path: str | Path, runs: Mapping[str, Metrics]) -> Path:
+    """Write the losses of runs, by their titles, over one pair of axes."""
+    if len(runs) > MOST:
+        raise ConfigError.of("usage", f"a picture shows {MOST} runs at most, not {len(runs)}")
+    curves = []
+    for title, metrics in runs.items():
+        rows = metrics.training
+        curves.append(Curve(title, [row["step"] for row in rows], [row["loss"] for row in rows]))
+    target = Path(path)
+    files.write(target, picture("loss", curves))
     return target
