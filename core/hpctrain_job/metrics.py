@@ -50,7 +50,7 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         text = documents.tail(Path(path)).decode("utf-8", "replace")
     except FileNotFoundError:
         return []
-    return [row for row in map(_parsed, text.split("\n")) if row is not None]
+    return [row for row in map(parsed, text.split("\n")) if row is not None]
 
 
 def newest(rows: Iterable[Row]) -> list[Row]:
@@ -68,7 +68,7 @@ def utilisation(tflops: float | None, peak: float, hardware: float = 1.0) -> dic
     }
 
 
-def _parsed(line: str) -> dict[str, Any] | None:
+def parsed(line: str) -> dict[str, Any] | None:
     """The row of a line; a column that holds what is no number is left out."""
     if not line.startswith("{"):
         return None

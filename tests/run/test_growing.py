@@ -30,7 +30,7 @@ def test_every_line_is_shown_once_whatever_the_pieces(
         with path.open("a") as file:
             file.write(piece)
         lines += reader.lines()
-    assert lines + reader.rest() == "".join(pieces).removesuffix("\n").split("\n") * bool("".join(pieces))
+    assert lines + reader.torn_end() == "".join(pieces).removesuffix("\n").split("\n") * bool("".join(pieces))
 
 
 def test_a_line_that_nobody_ends_fills_no_memory_and_is_read_once(log: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,15 +41,15 @@ class Growing:
         except FileNotFoundError:
             return []
 
-    def rest(self) -> list[str]:
+    def torn_end(self) -> list[str]:
         """The last line, where nobody ended it; once, and when no more is expected."""
         torn, self._torn = self._torn, b""
         return [_text(torn)] if torn else []
 
-    def _read(self, read: Callable[[int], bytes], wanted: int) -> list[str]:
+    def _read(self, read: Callable[[int], bytes], gained: int) -> list[str]:
         lines: list[str] = []
-        while wanted > 0 and (block := read(min(BLOCK, wanted))):
-            wanted -= len(block)
+        while gained > 0 and (block := read(min(BLOCK, gained))):
+            gained -= len(block)
             self.position += len(block)
             *whole, torn = block.split(b"\n")
             if whole:
@@ -63,3 +64,25 @@ class Growing:
 
 def _text(line: bytes) -> str:
     return line[-LONGEST:].decode("utf-8", "replace")
+
+
+def start_of_last(path: Path, count: int, most: int = MOST) -> int:
+    """Where the last `count` lines begin, of those that `most` bytes hold."""
+    with path.open("rb") as file:
+        position = file.seek(0, os.SEEK_END)
+        least = max(0, position - most)
+        file.seek(max(0, position - 1))
+        ends_wanted = count + (file.read(1) == b"\n")
+        while ends_wanted and position > least:
+            size = min(BLOCK, position - least)
+            position -= size
+            file.seek(position)
+            block = file.read(size)
+            ends = block.count(b"\n")
+            if ends >= ends_wanted:
+                at = len(block)
+                for _ in range(ends_wanted):
+                    at = block.rfind(b"\n", 0, at)
+                return position + at + 1
+            ends_wanted -= ends
+        return position

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from hpctrain.errors import ConfigError
 from hpctrain.model.job import State
 from hpctrain.run.directory import RunDirectory
-from hpctrain.run.growing import BLOCK, MOST, Growing
+from hpctrain.run.growing import Growing, start_of_last
 from hpctrain.run.status import IN_PROGRESS
 
 TICK_SECONDS = 0.5
@@ -46,8 +45,8 @@ def newest_log(directory: RunDirectory, steps: Sequence[str], rank: int | None =
 
 def last_lines(path: Path, count: int) -> list[str]:
     """The last lines of a log as they were written, a torn one among them."""
-    log = Growing(path, _start(path, count))
-    return (log.lines() + log.rest())[-count:] if count else []
+    log = Growing(path, start_of_last(path, count))
+    return (log.lines() + log.torn_end())[-count:] if count else []
 
 
 def last_state(line: str) -> str:
@@ -74,33 +73,11 @@ def follow(
             over = _over(directory, step, states)  # asked first: what was written before is read after
             path = log_of(directory, step, rank)
             if path is not None and (log is None or path != log.path):
-                log = Growing(path, _start(path, lines) if log is None else 0)
+                log = Growing(path, start_of_last(path, lines) if log is None else 0)
             new_lines = log.lines() if log is not None else []
-            yield new_lines + log.rest() if over and log is not None else new_lines
+            yield new_lines + log.torn_end() if over and log is not None else new_lines
             if not over:
                 time.sleep(TICK_SECONDS)
-
-
-def _start(path: Path, count: int) -> int:
-    """Where the last `count` lines begin, of those that MOST bytes hold."""
-    with path.open("rb") as file:
-        position = file.seek(0, os.SEEK_END)
-        least = max(0, position - MOST)
-        file.seek(max(0, position - 1))
-        ends_wanted = count + (file.read(1) == b"\n")
-        while ends_wanted and position > least:
-            size = min(BLOCK, position - least)
-            position -= size
-            file.seek(position)
-            block = file.read(size)
-            ends = block.count(b"\n")
-            if ends >= ends_wanted:
-                at = len(block)
-                for _ in range(ends_wanted):
-                    at = block.rfind(b"\n", 0, at)
-                return position + at + 1
-            ends_wanted -= ends
-        return position
 
 
 def _over(directory: RunDirectory, step: str, states: Callable[[], Mapping[str, State]]) -> bool:

@@ -61,36 +61,36 @@ class Poll:
 
     def _young(self, question: Question) -> Answer | None:
         """The last answer or silence, when it is younger than the floor and covers what is wanted."""
-        kept, now = self._kept(), self.clock()
-        if kept.silence is not None and 0 <= now - kept.silence.at < self.floor_s:
-            return kept.unanswered(question, now)
-        answer = kept.answer(question, now)
+        cached, now = self._cached(), self.clock()
+        if cached.silence is not None and 0 <= now - cached.silence.at < self.floor_s:
+            return cached.unanswered(question, now)
+        answer = cached.answer(question, now)
         return answer if answer is not None and answer.age_s < self.floor_s else None
 
     def _query_scheduler(self, question: Question) -> Answer:
-        kept = self._kept()
-        live = kept.jobs if kept.answer(Question(), self.clock()) is not None else ()
+        cached = self._cached()
+        live = cached.jobs if cached.answer(Question(), self.clock()) is not None else ()
         combined = question.with_live(live)  # so that two runs that share a cache do not ask in turns
         try:
             jobs = tuple(self.query(tuple(sorted(combined.ids)), tuple(sorted(combined.tags))))
         except NotReachable as error:
             now = self.clock()
-            kept = attrs.evolve(kept, silence=Silence(at=now, problems=error.problems))
-            self._keep(kept)
-            return kept.unanswered(question, now)
-        self._keep(Kept(at=self.clock(), ids=combined.ids, tags=combined.tags, jobs=jobs))
+            cached = attrs.evolve(cached, silence=Silence(at=now, problems=error.problems))
+            self._keep(cached)
+            return cached.unanswered(question, now)
+        self._keep(Cached(at=self.clock(), ids=combined.ids, tags=combined.tags, jobs=jobs))
         return Answer(jobs=jobs)
 
-    def _kept(self) -> Kept:
+    def _cached(self) -> Cached:
         """What was asked last and what the answer was; nothing when there is no such file."""
         try:
-            return decode(documents.read(self.cache), Kept)
+            return decode(documents.read(self.cache), Cached)
         except (OSError, ValueError):
-            return Kept()  # a cache that cannot be read is no cache
+            return Cached()  # a cache that cannot be read is no cache
 
-    def _keep(self, kept: Kept) -> None:
+    def _keep(self, cached: Cached) -> None:
         files.make_folder(self.cache.parent)
-        files.write(self.cache, json.dumps(encode(kept)))
+        files.write(self.cache, json.dumps(encode(cached)))
 
 
 @frozen(kw_only=True)
@@ -121,7 +121,7 @@ class Silence:
 
 
 @frozen(kw_only=True)
-class Kept:
+class Cached:
     """The last answer as the commands of a user share it, and the silence since."""
 
     at: float = math.inf

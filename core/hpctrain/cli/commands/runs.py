@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from hpctrain.cli.commands.status import STYLES
 from hpctrain.cli.out import Out
+from hpctrain.cli.show.states import STYLES
 from hpctrain.errors import HpctrainError
 from hpctrain.model.job import State
 from hpctrain.run.live import LiveRun
