@@ -1,4 +1,4 @@
-"""`hpctrain watch` as somebody sees it: drawn, resized, left; and lines in a pipe. Real jobs on this computer."""
+"""`hpctrain watch` as somebody sees it: drawn, resized, left; and lines in a pipe. The jobs are real."""
 
 from __future__ import annotations
 
@@ -134,7 +134,8 @@ def test_the_whole_terminal_and_the_way_back(training: Product) -> None:
         assert narrow[0] == "small/1 on local  RUNNING"
         somebody.resizes(200, 50)
         wide = somebody.sees("q leave", "STEP   STATE", "line 40")
-        assert wide[1].startswith("loss") and "STEP   STATE" in wide[1]
+        assert wide[1].startswith("loss")
+        assert "STEP   STATE" in wide[1]
         somebody.types("q")
         assert somebody.left() == 0
         somebody.sees("small/1 goes on without this command; hpctrain cancel small/1 ends it")

@@ -112,9 +112,9 @@ def _head(vitals: Vitals, now: float, term: Term) -> list[str]:
 
 
 def _curve(view: View, term: Term, room: int, width: int) -> list[str]:
-    """The loss; a sentence where the terminal asks for words, nothing where there is no room."""
+    """The loss, where there is room for it."""
     height = min(MOST_PLOT, room - 2, max(LEAST_PLOT, room // 2))
-    if not view.losses or height < (1 if term.plain else LEAST_PLOT):
+    if not view.losses or height < LEAST_PLOT:
         return []
     xs, ys = [x for x, _ in view.losses], [y for _, y in view.losses]
     total = view.vitals.trained.steps
