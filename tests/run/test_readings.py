@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hpctrain.run import curve
 from hpctrain.run.directory import RunDirectory
-from hpctrain.run.readings import POINTS, Readings, thinned
+from hpctrain.run.readings import Readings
 
 PLAN: dict[str, Any] = {
     "train": {
@@ -49,7 +53,7 @@ def test_rows_as_they_come(run: RunDirectory) -> None:
     assert readings.look()
     trained = readings.trained
     assert (trained.steps, trained.loss, trained.eval_loss, trained.eval_step) == (30, None, 2.75, 2)
-    assert readings.losses == [(1, 3.0), (2, 2.5)]
+    assert list(readings.losses.points) == [(1, 3.0), (2, 2.5)]
     assert not readings.look()
 
 
@@ -58,7 +62,7 @@ def test_an_attempt_that_goes_on_from_an_earlier_step(run: RunDirectory) -> None
     write(run, {"time": 900.0, "step": 3, "loss": 7.5}, {"time": 904.0, "step": 4, "loss": 6.5})
     readings = Readings(run)
     readings.look()
-    assert readings.losses == [(1, 9.0), (2, 8.0), (3, 7.5), (4, 6.5)]
+    assert list(readings.losses.points) == [(1, 9.0), (2, 8.0), (3, 7.5), (4, 6.5)]
     assert readings.trained.seconds_per_step == 4.0
 
 
@@ -89,18 +93,39 @@ def test_a_trainer_that_only_prints(run: RunDirectory) -> None:
     with log.open("a") as file:
         file.write("ss 2.5\n")
     assert readings.look()
-    assert readings.losses == [(1, 3.5), (2, 3.0), (3, 2.5)]
+    assert list(readings.losses.points) == [(1, 3.5), (2, 3.0), (3, 2.5)]
     write(run, {"step": 3, "loss": 2.5})
     readings.look()
-    assert readings.losses == [(3, 2.5)]
+    assert list(readings.losses.points) == [(3, 2.5)]
 
 
-def test_a_long_training_is_kept_short_and_its_spike_stays(run: RunDirectory) -> None:
-    rows = ({"step": n, "loss": 50.0 if n == 777 else 1.0 + n % 3} for n in range(3 * POINTS))
-    write(run, *rows)
-    readings = Readings(run)
-    readings.look()
-    assert len(readings.losses) <= POINTS
-    assert (777, 50.0) in readings.losses
-    assert readings.losses == sorted(readings.losses)
-    assert len(thinned([(n, 1.0) for n in range(400)])) <= 200
+@given(st.lists(st.floats(-5, 5), max_size=60), st.integers(1, 5), st.integers(0, 70))
+def test_no_spike_of_a_long_training_is_lost(values: list[float], stretch: int, cut: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(curve, "BINS", 8)
+        losses = curve.Curve()
+        series = [(n * stretch, value) for n, value in enumerate(values)]
+        for step, value in series:
+            losses.add(step, value)
+        points = list(losses.points)
+        assert len(points) <= 16
+        assert points == sorted(points)
+        assert set(points) <= set(series)
+        for extreme in (min, max):
+            assert extreme((v for _, v in points), default=0) == extreme(values, default=0)
+        losses.cut(cut)
+        assert all(step < cut for step, _ in losses.points)
+        losses.add(cut, 9.0)
+        assert losses.points[-1] == (cut, 9.0)
+
+
+def test_a_short_series_is_whole_and_a_long_one_even() -> None:
+    losses = curve.Curve()
+    for step in range(curve.BINS):
+        losses.add(step, float(step % 3))
+    assert list(losses.points) == [(step, float(step % 3)) for step in range(curve.BINS)]
+    for step in range(curve.BINS, 50 * curve.BINS):
+        losses.add(step, float(step % 3))
+    steps = [step for step, _ in losses.points]
+    assert len(steps) <= 2 * curve.BINS
+    assert max(b - a for a, b in itertools.pairwise(steps)) <= 2 * 64

@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 
 from hpctrain.errors import HpctrainError
+from hpctrain.run.curve import Curve
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.growing import Growing
 from hpctrain.run.kept import KeptPlan
@@ -13,8 +14,6 @@ from hpctrain.run.metrics import Row, completed
 from hpctrain.run.vitals import Trained, pace
 from hpctrain_job import metrics
 
-POINTS = 4000
-"""Points of the loss that are kept; of more, the least and the greatest of neighbours."""
 RECENT = 20
 """Training rows that tell the pace."""
 TRAIN = "train"
@@ -28,8 +27,7 @@ class Readings:
         self.plan = KeptPlan()
         with contextlib.suppress(HpctrainError):  # a plan that cannot be read tells no total
             self.plan = KeptPlan.of(run.plan)
-        self.losses: list[tuple[int, float]] = []
-        """Step and loss, for a curve."""
+        self.losses = Curve()
         self._recent: deque[Row] = deque(maxlen=RECENT)
         self._evaluation: Row = {}
         self._steps: int | None = None
@@ -76,7 +74,7 @@ class Readings:
     def _new_rows(self) -> list[Row]:
         if self._written is None and self.run.metrics.is_file():
             self._written = Growing(self.run.metrics)
-            self.losses.clear()  # what was found in the log until now is in the file too
+            self.losses = Curve()  # what was found in the log until now is in the file too
             self._recent.clear()
         if self._written is not None:
             return [row for line in self._written.lines() if (row := metrics.parsed(line)) is not None]
@@ -105,13 +103,10 @@ class Readings:
             self._steps = row["steps"]
         if self._recent and row["step"] <= self._recent[-1]["step"]:
             self._recent.clear()  # another attempt goes on from an earlier checkpoint
-            while self.losses and self.losses[-1][0] >= row["step"]:
-                self.losses.pop()
+            self.losses.cut(row["step"])
         self._recent.append(row)
         if row["loss"] is not None:
-            self.losses.append((row["step"], row["loss"]))
-        if len(self.losses) > POINTS:
-            self.losses = thinned(self.losses)
+            self.losses.add(row["step"], row["loss"])
 
     def _seconds_per_row(self) -> float | None:
         times = [row["time"] for row in self._recent if isinstance(row.get("time"), (int, float))]
@@ -123,13 +118,3 @@ class Readings:
             return reader.path.stat().st_mtime if reader else None
         except OSError:
             return None
-
-
-def thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Half as many points: of four neighbours the least and the greatest, so that no spike is lost."""
-    extremes: list[tuple[int, float]] = []
-    for at in range(0, len(points), 4):
-        group = points[at : at + 4]
-        by_value = sorted(group, key=lambda point: point[1])
-        extremes += sorted({by_value[0], by_value[-1]})
-    return extremes

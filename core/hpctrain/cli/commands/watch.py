@@ -74,7 +74,7 @@ class OneRun:
         view = View(
             vitals=vitals,
             steps=state.steps,
-            losses=tuple(self.watched.readings.losses),
+            losses=self.watched.readings.losses.points,
             log_name=self._log.path.name if self._log else "",
             log=tuple(self._last_lines),
         )
