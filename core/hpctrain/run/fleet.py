@@ -18,15 +18,26 @@ from hpctrain.run.watching import Watched
 
 
 def states_of(runs: Iterable[LiveRun]) -> dict[Path, RunState]:
-    """The state of each; a cluster that this machine cannot ask about is left out."""
+    """The state of each; what this machine cannot say is left out, as of another cluster on a shared disk."""
     by_cluster: dict[str, list[LiveRun]] = defaultdict(list)
     for run in runs:
         by_cluster[run.graph.cluster].append(run)
     states: dict[Path, RunState] = {}
     for group in by_cluster.values():
-        with contextlib.suppress(HpctrainError):  # another cluster's runs on a shared disk
-            states |= {state.directory: state for state in statuses(group)}
+        states |= _states_of_cluster(group)
     return states
+
+
+def _states_of_cluster(runs: list[LiveRun]) -> dict[Path, RunState]:
+    """By one question; where one of them cannot be read, of each that can."""
+    try:
+        return {state.directory: state for state in statuses(runs)}
+    except HpctrainError:
+        states = {}
+        for run in runs:
+            with contextlib.suppress(HpctrainError):
+                states[run.directory.path] = run.status()
+        return states
 
 
 def opened(runs: Iterable[RunDirectory], environ: Mapping[str, str]) -> list[LiveRun]:

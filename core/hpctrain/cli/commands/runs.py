@@ -11,11 +11,11 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.cli.show.states import STYLES
-from hpctrain.errors import HpctrainError
 from hpctrain.model.job import State
-from hpctrain.run.live import LiveRun
+from hpctrain.run.fleet import opened, states_of
 from hpctrain.run.metrics import metrics_file
 from hpctrain.run.registry import Entry, Registry
+from hpctrain.run.status import RunState
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 
@@ -32,7 +32,9 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
     if scan:
         out.say(f"found {registry.scan(path.absolute() for path in scan)} more runs")
     entries = [e for e in reversed(registry.entries()) if e.run.exists()]
-    rows = [_row(out, entry) for entry in (entries if everything else entries[:ROW_LIMIT])]
+    listed = entries if everything else entries[:ROW_LIMIT]
+    states = states_of(opened((entry.run for entry in listed), out.environ))
+    rows = [_row(entry, states.get(entry.path)) for entry in listed]
     if out.flags.json:
         out.document("runs", runs=rows)
         return 0
@@ -61,24 +63,17 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
     return 0
 
 
-def _row(out: Out, entry: Entry) -> dict[str, Any]:
+def _row(entry: Entry, state: RunState | None) -> dict[str, Any]:
+    """`unknown` where this machine cannot say: another cluster's run on a shared disk."""
     run = entry.run
     return {
         "run": run.title,
         "path": str(run.path),
         "cluster": entry.cluster,
-        "state": _state(out, entry).value,
+        "state": (state.state if state else State.UNKNOWN).value,
         "time": entry.time,
         "metrics": dict(metrics_file(run).last),
     }
-
-
-def _state(out: Out, entry: Entry) -> State:
-    """`unknown` where this machine cannot say: another cluster's run on a shared disk."""
-    try:
-        return LiveRun.open(entry.run, out.environ).status().state
-    except HpctrainError:
-        return State.UNKNOWN
 
 
 def _seconds(stamp: str) -> float | None:
