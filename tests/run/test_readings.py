@@ -74,6 +74,7 @@ def test_odd_rows_do_no_harm(run: RunDirectory) -> None:
         "[1]",
         '{"loss": 1}',
         '{"step": null, "loss": 1}',
+        f'{{"step": 1, "loss": 1.5, "time": {10**400}, "steps": {10**400}}}',
     ]
     run.metrics.write_text(
         "\n".join([*odd, '{"step": 2, "loss": 1.5, "time": "yesterday", "steps": "many"}', ""])

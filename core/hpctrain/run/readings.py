@@ -17,6 +17,8 @@ from hpctrain_job import metrics
 RECENT = 20
 """Training rows that tell the pace."""
 TRAIN = "train"
+LARGEST = 10**12
+"""No training has more steps, and no moment more seconds."""
 
 
 class Readings:
@@ -60,7 +62,7 @@ class Readings:
             eval_step=self._evaluation.get("step"),
             tokens_per_s=last.get("tokens_per_s"),
             mfu=last.get("mfu"),
-            at=last["time"] if isinstance(last.get("time"), (int, float)) else self._changed_at(),
+            at=last["time"] or self._changed_at(),
             seconds_per_row=self._seconds_per_row(),
             seconds_per_step=pace(list(self._recent), numbers.tokens_per_step if numbers else None),
         )
@@ -69,7 +71,8 @@ class Readings:
     def steps(self) -> int | None:
         """How many steps there are in all, as far as the trainer or the plan says so."""
         numbers = self.plan.train.numbers
-        return self._steps or (numbers.steps if numbers else None)
+        planned = numbers.steps if numbers else None
+        return self._steps or (planned if _is_sound(planned) else None)
 
     def _new_rows(self) -> list[Row]:
         if self._written is None and self.run.metrics.is_file():
@@ -93,13 +96,14 @@ class Readings:
         return [completed(row, self.plan) for row in rows]
 
     def _add(self, row: Row) -> None:
-        if not isinstance(row.get("step"), int):
+        if not (isinstance(row.get("step"), int) and _is_sound(row["step"])):
             return
+        row = {**row, "time": row["time"] if _is_sound(row.get("time")) else None}
         if row.get("eval_loss") is not None:
             self._evaluation = row
         if "loss" not in row:
             return
-        if isinstance(row.get("steps"), int) and row["steps"] > 0:
+        if _is_sound(row.get("steps")):
             self._steps = row["steps"]
         if self._recent and row["step"] <= self._recent[-1]["step"]:
             self._recent.clear()  # another attempt goes on from an earlier checkpoint
@@ -118,3 +122,8 @@ class Readings:
             return reader.path.stat().st_mtime if reader else None
         except OSError:
             return None
+
+
+def _is_sound(value: object) -> bool:
+    """Whether it can be a step or a moment: what a program wrote may be anything."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LARGEST
