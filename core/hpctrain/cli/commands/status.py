@@ -65,7 +65,7 @@ def command(out: Out, run: str | None) -> int:
         )
     if run_state.answer.silent:
         out.say(f"the scheduler is silent: {run_state.answer.silent[0].message}")
-    out.next(_next(directory.title, run_state))
+    out.next(next_command(directory.title, run_state))
     return 0
 
 
@@ -155,7 +155,7 @@ def _saved_json(model: Saved | None) -> dict[str, Any] | None:
     }
 
 
-def _next(title: str, run_state: RunState) -> str:
+def next_command(title: str, run_state: RunState) -> str:
     """What is usually typed now."""
     chains = [step.chain for step in run_state.steps if step.chain is not None]
     if any(s.state is State.FAILED for s in run_state.steps):
