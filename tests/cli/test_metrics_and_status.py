@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 
+from hpctrain.cli.commands.status import next_command
 from hpctrain.cli.table import COMMANDS, OPTION_SYNONYMS, SYNONYMS
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.spent import job_spans
+from hpctrain.model.job import State
+from hpctrain.run.chain_state import ChainState
+from hpctrain.run.poll import Answer
+from hpctrain.run.status import RunState, StepState
 from tests.e2e.product import Product, small
 from tests.patience import wait_for
 
@@ -42,6 +48,27 @@ def test_runs_says_what_each_cost(here: Product) -> None:
     here("submit", "--wait", code=8)
     (span,) = job_spans(RunDirectory(here.run_path("small/2")))
     assert span.code == 3
+
+
+def test_status_says_where_the_model_is(here: Product) -> None:
+    saves = (
+        'cd "$HPC_CHECKPOINTS"; mkdir -p checkpoint-5 checkpoint-9 hf/checkpoint-5; touch checkpoint-5/done'
+    )
+    keys = 'ranks = "once"\ncheckpoints = "."\ncheckpoint_last = "done"'
+    here.write(small(saves).replace('ranks = "once"', keys))
+    here("submit", "--wait")
+    assert "saved        checkpoint-5, " in here("status").stdout  # checkpoint-9 is not whole
+    saved = here.json("status")["saved"]
+    assert saved["newest"] == f"{saved['folder']}/checkpoint-5"
+    assert saved["exported"] is None  # nobody asked for it: the folder is not ours
+
+
+def test_a_chain_that_was_stopped_or_is_used_up_names_continue() -> None:
+    for ended, state in (("stopped: by ada", State.CANCELLED), ("its total time is used up", State.WAITING)):
+        chain = ChainState(attempts=3, planned=3, ended=ended)
+        step = StepState(step="train", state=state, job="7", chain=chain)
+        run = RunState(directory=Path("/x"), state=state, steps=(step,), answer=Answer())
+        assert next_command("long/1", run) == "hpctrain continue long/1"
 
 
 def test_an_interrupted_wait_says_that_the_job_goes_on(here: Product) -> None:

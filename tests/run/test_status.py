@@ -115,6 +115,7 @@ def test_a_failure_is_not_the_last_word_while_the_scheduler_is_silent(world: Wor
     assert (found.state, found.exit_code) == (State.UNKNOWN, 3)
     assert found.reason == "exit code 3; the scheduler does not answer, it may run again"
     world.silent = False
+    world.now += 10
     assert world.step().state is State.FAILED
 
 
@@ -165,12 +166,26 @@ def test_a_silent_scheduler_keeps_the_last_state_with_its_age(world: World) -> N
     world.silent = True
     assert (world.step().state, world.step().reason) == (State.UNKNOWN, "the scheduler does not answer")
     world.silent, world.jobs = False, [job(State.RUNNING)]
+    world.now += 10
     world.step()
     world.silent = True
     world.now += 300
     found = world.run()
     assert (found.steps[0].state, found.answer.age_s) == (State.RUNNING, 300)
     assert found.answer.silent[0].code == "scheduler-silent"
+
+
+def test_a_silent_scheduler_is_left_alone_as_long_as_one_that_answers(world: World) -> None:
+    world.submitted()
+    world.silent = True
+    for _ in range(5):
+        assert world.run().answer.silent[0].message == "slurm does not answer"
+        world.now += 1.9
+    assert world.asked == 1
+    world.now += 1
+    world.silent, world.jobs = False, [job(State.RUNNING)]
+    assert (world.step().state, world.asked) == (State.RUNNING, 2)
+    assert not world.run().answer.silent
 
 
 def test_a_cache_that_cannot_be_read_is_no_cache(world: World) -> None:

@@ -34,14 +34,15 @@ class Out:
     @cached_property
     def term(self) -> Term:
         """The terminal, or pipe, behind stdout."""
-        return self._term(sys.stdout)
+        return self.terminal(sys.stdout)
 
     @cached_property
     def err(self) -> Term:
         """The terminal, or pipe, behind stderr."""
-        return self._term(sys.stderr)
+        return self.terminal(sys.stderr)
 
-    def _term(self, stream: Any) -> Term:
+    def terminal(self, stream: Any) -> Term:
+        """The terminal, or pipe, behind a stream, as wide as it is now."""
         from hpctrain.ui.term import Term
 
         flags = self.flags

@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "shell": "open a shell in the run's environment",
     },
     "Watch": {
+        "watch": "show a run as it goes on: curve, log, time left",
         "status": "show the state of a run and its steps",
         "logs": "show what a step printed",
         "diagnose": "explain why a run failed and how to fix it",
@@ -60,7 +61,8 @@ SYNONYMS = {
     "ls": "runs", "list": "runs", "ps": "runs", "jobs": "runs",
     "dryrun": "plan", "dry-run": "plan", "show": "plan", "compare": "diff",
     "validate": "check", "lint": "check", "prepare": "data prepare", "tokenize": "data prepare",
-    "tail": "logs -f", "log": "logs", "watch": "logs -f", "upload": "publish", "push": "publish",
+    "tail": "logs -f", "log": "logs", "top": "watch", "monitor": "watch", "follow": "watch",
+    "upload": "publish", "push": "publish",
     "export": "convert", "new": "init run", "create": "init run", "ssh": "shell", "why": "diagnose",
     "lora": "init run", "sft": "init run",
     "wandb": "sync", "loss": "metrics", "cluster": "clusters", "fetch": "stage", "download": "stage",

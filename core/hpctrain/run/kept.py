@@ -21,6 +21,7 @@ class KeptNumbers:
 
     hardware: float | None = None
     steps: int | None = None
+    tokens_per_step: int | None = None
 
 
 @frozen(kw_only=True)
@@ -33,9 +34,24 @@ class KeptTrain:
 
 
 @frozen(kw_only=True)
+class KeptCheckpoint:
+    """What the run file says of checkpoints."""
+
+    export: str = ""
+
+
+@frozen(kw_only=True)
+class KeptRun:
+    """What is read of the run file."""
+
+    checkpoint: KeptCheckpoint = KeptCheckpoint()
+
+
+@frozen(kw_only=True)
 class KeptPlan:
     """A plan as its run keeps it; it is never planned again."""
 
+    run: KeptRun = KeptRun()
     train: KeptTrain = KeptTrain()
     peak_tflops: float | None = None
 

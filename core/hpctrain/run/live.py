@@ -6,7 +6,7 @@ run outlives the run file that it was made from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,19 +71,16 @@ class LiveRun:
 
     def status(self) -> RunState:
         """The run's state: its jobs' own records, then one question to the scheduler."""
-        poll = Poll(
-            query=self._query,
-            cache=state_folder(self.environ) / "polls" / f"{self.graph.cluster}.json",
-            floor_s=self.graph.poll_seconds,
-        )
-        return states([Run(directory=self.directory.path, nodes=self.graph.nodes)], poll)[0]
+        return statuses([self])[0]
 
     def states(self) -> dict[str, State]:
         """Each step's state now."""
         return {step.step: step.state for step in self.status().steps}
 
-    def wait(self, *, timeout: float) -> RunState:
+    def wait(self, *, timeout: float, on_tick: Callable[[RunState], object] | None = None) -> RunState:
         """Wait until the run is over, at most `timeout` seconds, and return its state.
+
+        `on_tick` hears the newest state about once a second while it waits.
 
         JobFailed where a step failed or was cancelled, with the surest cause that `diagnose` sees. TimedOut
         where the time was too short: the run goes on. A step in the state WAITING needs `resume`.
@@ -91,7 +88,9 @@ class LiveRun:
         from hpctrain.run import waiting  # `submit` need not wait
 
         interval = max(1.0, self.graph.poll_seconds)
-        state = waiting.wait_until_over(self.directory, self.status, timeout=timeout, interval=interval)
+        state = waiting.wait_until_over(
+            self.directory, self.status, timeout=timeout, interval=interval, on_tick=on_tick
+        )
         step = waiting.ended_badly(state)
         self.remove_secrets()
         if step is not None:
@@ -225,6 +224,13 @@ class LiveRun:
         """Execute a new run; in an `allocation` every step runs here and no job is submitted."""
         return execute(self.directory, self.graph, self._services(on_progress, allocation))
 
+    def _poll(self) -> Poll:
+        return Poll(
+            query=self._query,
+            cache=state_folder(self.environ) / "polls" / f"{self.graph.cluster}.json",
+            floor_s=self.graph.poll_seconds,
+        )
+
     def _query(self, ids: tuple[str, ...], tags: tuple[str, ...]) -> Iterable[JobState]:
         return query_jobs(self.hooks, self.graph.account, self.tools, ids, tags)
 
@@ -241,6 +247,12 @@ class LiveRun:
             secrets=read_settings(self.environ).secrets,
             allocation_env=allocation.env if allocation else None,
         )
+
+
+def statuses(runs: Sequence[LiveRun]) -> list[RunState]:
+    """The states of runs of one cluster, with one question to its scheduler for all of them."""
+    described = [Run(directory=run.directory.path, nodes=run.graph.nodes) for run in runs]
+    return states(described, runs[0]._poll()) if runs else []
 
 
 def graph_of(directory: RunDirectory) -> Graph:

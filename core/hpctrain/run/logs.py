@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,11 +9,9 @@ from pathlib import Path
 from hpctrain.errors import ConfigError
 from hpctrain.model.job import State
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.growing import Growing, start_of_last
 from hpctrain.run.status import IN_PROGRESS
 
-MOST = 64 << 20
-"""Bytes that are shown at once; a program that prints in a loop fills a disk, not our memory."""
-BLOCK = 1 << 20
 TICK_SECONDS = 0.5
 """Logs lie on network disks, where being told of changes does not work: they are read again."""
 
@@ -48,7 +45,8 @@ def newest_log(directory: RunDirectory, steps: Sequence[str], rank: int | None =
 
 def last_lines(path: Path, count: int) -> list[str]:
     """The last lines of a log as they were written, a torn one among them."""
-    return _read_lines(path, _start(path, count), torn=True)[1]
+    log = Growing(path, start_of_last(path, count))
+    return (log.lines() + log.torn_end())[-count:] if count else []
 
 
 def last_state(line: str) -> str:
@@ -69,53 +67,17 @@ def follow(
     What is yielded may be no lines at all: nothing new was written within half a second.
     """
     for step in steps:
-        path: Path | None = None
-        position = 0
+        log: Growing | None = None
         over = False
         while not over:
             over = _over(directory, step, states)  # asked first: what was written before is read after
-            newest = log_of(directory, step, rank)
-            if newest is not None and newest != path:
-                position = _start(newest, lines) if path is None else 0
-                path = newest
-            text: list[str] = []
-            if path is not None:
-                position, text = _read_lines(path, position, torn=over)
-            yield text
+            path = log_of(directory, step, rank)
+            if path is not None and (log is None or path != log.path):
+                log = Growing(path, start_of_last(path, lines) if log is None else 0)
+            new_lines = log.lines() if log is not None else []
+            yield new_lines + log.torn_end() if over and log is not None else new_lines
             if not over:
                 time.sleep(TICK_SECONDS)
-
-
-def _start(path: Path, count: int) -> int:
-    """Where the last `count` lines begin, of those that MOST bytes hold."""
-    with path.open("rb") as file:
-        position = file.seek(0, os.SEEK_END)
-        least = max(0, position - MOST)
-        file.seek(max(0, position - 1))
-        ends_wanted = count + (file.read(1) == b"\n")
-        while ends_wanted and position > least:
-            size = min(BLOCK, position - least)
-            position -= size
-            file.seek(position)
-            block = file.read(size)
-            ends = block.count(b"\n")
-            if ends >= ends_wanted:
-                at = len(block)
-                for _ in range(ends_wanted):
-                    at = block.rfind(b"\n", 0, at)
-                return position + at + 1
-            ends_wanted -= ends
-        return position
-
-
-def _read_lines(path: Path, position: int, *, torn: bool = False) -> tuple[int, list[str]]:
-    """The lines after `position`; one that is still being written waits, unless `torn` is wanted."""
-    with path.open("rb") as file:
-        file.seek(position)
-        data = file.read(MOST)
-    whole = data if torn else data[: data.rfind(b"\n") + 1]
-    lines = whole.decode("utf-8", "replace").split("\n")
-    return position + len(whole), lines if lines[-1] else lines[:-1]
 
 
 def _over(directory: RunDirectory, step: str, states: Callable[[], Mapping[str, State]]) -> bool:

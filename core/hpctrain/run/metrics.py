@@ -8,6 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.kept import KeptPlan
 from hpctrain_job.metrics import COLUMNS, newest, read, utilisation
 
 Row = Mapping[str, Any]
@@ -69,12 +70,17 @@ def metrics_of(run: RunDirectory) -> Metrics:
 
 def _printed(run: RunDirectory) -> list[Row]:
     """Rows of a log, each with every column of its kind; what the trainer does not print is None."""
-    from hpctrain.run.progress import basis, printed
+    from hpctrain.run.progress import printed
 
-    peak, hardware = basis(run)
-    return [
-        {"time": None, **row}
-        if any(name.startswith("eval_") for name in row)
-        else {**dict.fromkeys(COLUMNS), **utilisation(row.get("tflops_per_gpu"), peak, hardware), **row}
-        for row in printed(run)
-    ]
+    plan = KeptPlan.of(run.plan)
+    return [completed(row, plan) for row in printed(run, plan)]
+
+
+def completed(row: Row, plan: KeptPlan) -> Row:
+    """A printed row with every column of its kind; MFU and HFU by the plan's peak of a GPU."""
+    if any(name.startswith("eval_") for name in row):
+        return {"time": None, **row}
+    numbers = plan.train.numbers
+    hardware = (numbers.hardware if numbers else None) or 1.0
+    shares = utilisation(row.get("tflops_per_gpu"), plan.peak_tflops or 0.0, hardware)
+    return {**dict.fromkeys(COLUMNS), **shares, **row}

@@ -19,16 +19,9 @@ _NUMBER = re.compile(
 _SIZES = {"": 1.0, **{letter: 1000.0 ** (n + 1) for n, letter in enumerate("KMBTPE")}}
 
 
-def printed(run: RunDirectory) -> list[dict[str, Any]]:
+def printed(run: RunDirectory, plan: KeptPlan) -> list[dict[str, Any]]:
     """Every row that the run's log shows, with columns of `metrics.jsonl`."""
-    return list(from_log(_log(run), KeptPlan.of(run.plan).train.progress))
-
-
-def basis(run: RunDirectory) -> tuple[float, float]:
-    """What turns TFLOP/s into MFU and HFU: the peak of a GPU, and what recomputation multiplies."""
-    plan = KeptPlan.of(run.plan)
-    numbers = plan.train.numbers
-    return plan.peak_tflops or 0.0, (numbers.hardware if numbers else None) or 1.0
+    return list(from_log(_log(run), plan.train.progress))
 
 
 def from_log(text: str, patterns: Iterable[Pattern]) -> Iterator[dict[str, Any]]:

@@ -10,23 +10,41 @@ from hpctrain.model.job import State
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.status import RunState, StepState
 
+TICK_SECONDS = 1.0
 STOPPED = (State.DONE, State.WAITING)
 """States of a step in which nothing more happens by itself."""
 
 
 def wait_until_over(
-    directory: RunDirectory, status: Callable[[], RunState], *, timeout: float, interval: float
+    directory: RunDirectory,
+    status: Callable[[], RunState],
+    *,
+    timeout: float,
+    interval: float,
+    on_tick: Callable[[RunState], object] | None,
 ) -> RunState:
-    """The state once a step ended badly, or each is over or waits for `continue`; else TimedOut."""
+    """The state once a step ended badly, or each is over or waits for `continue`; else TimedOut.
+
+    Between two questions `on_tick` hears the newest state about once a second.
+    """
     end = time.monotonic() + timeout
     while True:
         state = status()
-        if ended_badly(state) is not None or all(step.state in STOPPED for step in state.steps):
+        if is_over(state):
             return state
         left = end - time.monotonic()
         if left <= 0:
             raise _too_long(directory, state, timeout)
-        time.sleep(min(interval, left))
+        next_question = time.monotonic() + min(interval, left)
+        while (pause := next_question - time.monotonic()) > 0:
+            if on_tick is not None:
+                on_tick(state)
+            time.sleep(min(TICK_SECONDS, pause))
+
+
+def is_over(state: RunState) -> bool:
+    """Whether nothing more happens by itself: a step ended badly, or each is done or waits for `continue`."""
+    return ended_badly(state) is not None or all(step.state in STOPPED for step in state.steps)
 
 
 def ended_badly(state: RunState) -> StepState | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,12 @@ class Term:
             progress=_progress(environ, in_place=terminal and not simple),
             pause=1.0 if environ.get("SSH_CONNECTION") else 0.25,
         )
+
+    def narrowed(self, width: int) -> Term:
+        """The same stream as if it were `width` columns wide."""
+        narrow = copy.copy(self)
+        narrow.width = width
+        return narrow
 
     def paint(self, style: str, text: str) -> str:
         """`text` in the colour of a role: ok, error, warn, name, heading; "" leaves it alone."""

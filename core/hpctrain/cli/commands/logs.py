@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 import click
 
 from hpctrain.cli.out import Out
+from hpctrain.cli.shared.following import Following
+from hpctrain.cli.shared.survived import survived
 from hpctrain.errors import ConfigError
 from hpctrain.run import logs
 from hpctrain.run.directory import RunDirectory
@@ -53,8 +55,13 @@ def _find_run(out: Out, run: str | None) -> RunDirectory:
 
 def tail(out: Out, live: LiveRun, steps: list[str], rank: int | None, lines: int, raw: bool) -> None:
     """Show one step after the other, as each begins to write; to the end of the run."""
-    for text in logs.follow(live.directory, steps, live.states, rank=rank, lines=lines):
-        out.lines(_cleaned(text, raw, out))
+    with survived(out, live.directory.title), Following(out, live) as follower:
+        states = follower.watched.states
+        for new_lines in logs.follow(live.directory, steps, states, rank=rank, lines=lines):
+            if new_lines:
+                follower.hide()
+                out.lines(_cleaned(new_lines, raw, out))
+            follower.tick()
 
 
 def _cleaned(lines: Iterable[str], raw: bool, out: Out) -> Iterator[str]:

@@ -8,15 +8,14 @@ from typing import Any
 
 import click
 
-from hpctrain.cli.commands.status import STYLES
 from hpctrain.cli.out import Out
-from hpctrain.errors import HpctrainError
+from hpctrain.cli.show.states import STYLES
 from hpctrain.model.job import State
-from hpctrain.run.live import LiveRun
+from hpctrain.run.fleet import opened, states_of
 from hpctrain.run.metrics import metrics_file
 from hpctrain.run.registry import Entry, Registry
 from hpctrain.run.spent import job_spans, moment, node_hours, running_jobs
-from hpctrain.run.status import StepState
+from hpctrain.run.status import RunState
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 
@@ -33,7 +32,9 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
     if scan:
         out.say(f"found {registry.scan(path.absolute() for path in scan)} more runs")
     entries = [e for e in reversed(registry.entries()) if e.run.exists()]
-    rows = [_row(out, entry) for entry in (entries if everything else entries[:ROW_LIMIT])]
+    listed = entries if everything else entries[:ROW_LIMIT]
+    states = states_of(opened((entry.run for entry in listed), out.environ))
+    rows = [_row(entry, states.get(entry.path)) for entry in listed]
     if out.flags.json:
         out.document("runs", runs=rows)
         return 0
@@ -64,24 +65,15 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
     return 0
 
 
-def _row(out: Out, entry: Entry) -> dict[str, Any]:
+def _row(entry: Entry, state: RunState | None) -> dict[str, Any]:
+    """`unknown` where this machine cannot say: another cluster's run on a shared disk."""
     run = entry.run
-    state, steps = _states(out, entry)
     return {
         "run": run.title,
         "path": str(run.path),
         "cluster": entry.cluster,
-        "state": state.value,
+        "state": (state.state if state else State.UNKNOWN).value,
         "time": entry.time,
-        "node_hours": node_hours(job_spans(run, running_jobs(steps))),
+        "node_hours": node_hours(job_spans(run, running_jobs(state.steps if state else ()))),
         "metrics": dict(metrics_file(run).last),
     }
-
-
-def _states(out: Out, entry: Entry) -> tuple[State, tuple[StepState, ...]]:
-    """`unknown` where this machine cannot say: another cluster's run on a shared disk."""
-    try:
-        status = LiveRun.open(entry.run, out.environ).status()
-    except HpctrainError:
-        return State.UNKNOWN, ()
-    return status.state, status.steps

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpctrain.cli.out import Out
+from hpctrain.cli.show import live_line
+from hpctrain.cli.show.states import STYLES, reason_of
 from hpctrain.model.job import State
 from hpctrain.run.find import open_run
-from hpctrain.run.status import SAVED, RunState, StepState
+from hpctrain.run.saved import Saved, saved
+from hpctrain.run.status import RunState, StepState
+from hpctrain.run.vitals import Vitals
+from hpctrain.run.watching import Watched
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
+from hpctrain_job.chain import STOPPED
 
 if TYPE_CHECKING:
     from hpctrain.run.chain_state import ChainState
-
-STYLES = {State.DONE: "ok", State.FAILED: "error", State.CANCELLED: "warn", State.UNKNOWN: "warn"}
 
 
 @click.command("status")
@@ -25,42 +30,56 @@ STYLES = {State.DONE: "ok", State.FAILED: "error", State.CANCELLED: "warn", Stat
 @click.pass_obj
 def command(out: Out, run: str | None) -> int:
     """Show the state of RUN (default: the newest), from its jobs' records and then the scheduler."""
-    live = open_run(run, out.environ)
-    directory, graph, run_state = live.directory, live.graph, live.status()
-    metrics = live.metrics()
+    watched = Watched(open_run(run, out.environ))
+    live, run_state, vitals = watched.live, watched.state, watched.vitals()
+    directory, model = live.directory, saved(live)
     if out.flags.json:
         out.document(
             "status",
             run=directory.title,
             path=str(directory.path),
-            cluster=graph.cluster,
+            cluster=live.graph.cluster,
             state=run_state.state.value,
             age_s=round(run_state.answer.age_s, 1),
             silent=[p.message for p in run_state.answer.silent],
             steps=[_json(step) for step in run_state.steps],
-            metrics=dict(metrics.last),
+            metrics=dict(watched.readings.last),
+            training=live_line.as_json(vitals, time.time())["training"],
+            saved=_saved_json(model),
         )
         return 0
-    out.lines(_header(out, directory.title, graph.cluster, run_state))
-    if metrics.last:
-        out.lines(out.term.wrapped(progress_line(metrics.last, metrics.last_evaluation)))
+    now = time.time()
+    out.lines(_header(out, vitals, now))
+    if training := [part.text for part in live_line.training(vitals, now)]:
+        out.lines(out.term.wrapped("   ".join(training)))
     out.lines(_table(run_state).lines(out.term))
     for step in run_state.steps:
         if step.chain is not None:
             out.lines(out.term.wrapped(_chain_line(step.chain)))
     if (place := live.stop_file()) and run_state.is_in_progress:
         out.lines([f"stop file    {place}"])
-    saved = live.checkpoints()
-    if saved is not None and saved.is_dir():
-        out.lines([f"checkpoints  {saved}"])
+    out.lines(_model_lines(model, now))
     if left := live.secrets_left():
         out.lines(
             [f"tokens       of {', '.join(left)} are still on the disk: hpctrain cancel {directory.title}"]
         )
     if run_state.answer.silent:
         out.say(f"the scheduler is silent: {run_state.answer.silent[0].message}")
-    _next(out, directory.title, run_state)
+    out.next(next_command(directory.title, run_state))
     return 0
+
+
+def _model_lines(model: Saved | None, now: float) -> Iterator[str]:
+    """Where the trainer saves, the newest whole checkpoint and the exported model."""
+    if model is None:
+        return
+    yield f"checkpoints  {model.folder}"
+    if model.newest is not None:
+        age = text.age(model.newest.path.stat().st_mtime, now)
+        several = f", the newest of {len(model.checkpoints)} whole ones" if len(model.checkpoints) > 1 else ""
+        yield f"saved        {model.newest.path.name}, {age}{several}"
+    if model.exported is not None:
+        yield f"model        {model.exported}"
 
 
 def _chain_line(chain: ChainState) -> str:
@@ -79,40 +98,13 @@ def _chain_line(chain: ChainState) -> str:
     return f"attempts     {', '.join(parts)}"
 
 
-def progress_line(row: Mapping[str, Any], evaluation: Mapping[str, Any] | None = None) -> str:
-    """`step 155   loss 1.214   1,912 tokens/s   mfu 30 %`."""
-    parts = [f"step {row.get('step', '?')}", f"loss {text.number(row.get('loss'))}"]
-    if evaluation:
-        parts.append(
-            f"eval_loss {text.number(evaluation['eval_loss'])} at step {evaluation.get('step', '?')}"
-        )
-    if row.get("tokens_per_s") is not None:
-        parts.append(f"{text.count(round(row['tokens_per_s']))} tokens/s")
-    if row.get("mfu") is not None:
-        parts.append(f"mfu {text.percent(row['mfu'])}")
-    return "   ".join(parts)
-
-
-def _header(out: Out, title: str, cluster: str, run_state: RunState) -> list[str]:
+def _header(out: Out, vitals: Vitals, now: float) -> list[str]:
     """`guanaco-lora/1 on frontier   RUNNING   job 3141593, 2 nodes, 28m of 1h30m`."""
-    word = run_state.state.value.upper()
-    jobs = [step for step in run_state.steps if step.job]
-    current_step = next((s for s in jobs if s.state is run_state.state), jobs[-1] if jobs else None)
-    line = f"{title} on {cluster}   {word}" + (f"   {_job(current_step)}" if current_step else "")
-    painted = out.term.paint(STYLES.get(run_state.state, "heading"), word)
+    word = vitals.state.value.upper()
+    job = ", ".join(part.text for part in live_line.job(vitals, now))
+    line = f"{vitals.title} on {vitals.cluster}   {word}" + (f"   {job}" if job else "")
+    painted = out.term.paint(STYLES.get(vitals.state, "heading"), word)
     return [part.replace(word, painted) for part in out.term.wrapped(line)]
-
-
-def _job(step: StepState) -> str:
-    """A job with what the scheduler says of it."""
-    parts = [f"job {step.job}"]
-    job_state = step.scheduler
-    if job_state is not None and job_state.nodes:
-        parts.append(f"{len(job_state.nodes)} node{'s' if len(job_state.nodes) != 1 else ''}")
-    if job_state is not None and job_state.elapsed_s is not None and not step.state.over:
-        limit = f" of {text.duration(job_state.limit_s)}" if job_state.limit_s else ""
-        parts.append(f"{text.duration(job_state.elapsed_s, rough=True)}{limit}")
-    return ", ".join(parts)
 
 
 def _table(run_state: RunState) -> Table:
@@ -125,13 +117,6 @@ def _table(run_state: RunState) -> Table:
 def _why(step: StepState) -> str:
     origin_note = f"from {step.origin}" if step.origin and step.state is State.DONE else ""
     return ", ".join(filter(None, (reason_of(step), origin_note))) or "-"
-
-
-def reason_of(step: StepState) -> str:
-    """Why a step is in its state; a job that was cancelled saved for that reason, not for its time limit."""
-    if step.state is State.CANCELLED and step.exit_code == SAVED:
-        return "it was cancelled; it saved before it ended"
-    return step.reason
 
 
 def _json(step: StepState) -> dict[str, Any]:
@@ -159,12 +144,22 @@ def _chain_json(chain: ChainState) -> dict[str, Any]:
     }
 
 
-def _next(out: Out, title: str, run_state: RunState) -> None:
+def _saved_json(model: Saved | None) -> dict[str, Any] | None:
+    if model is None:
+        return None
+    newest = str(model.newest.path) if model.newest else None
+    return {
+        "folder": str(model.folder),
+        "newest": newest,
+        "exported": str(model.exported) if model.exported else None,
+    }
+
+
+def next_command(title: str, run_state: RunState) -> str:
+    """What is usually typed now."""
+    chains = [step.chain for step in run_state.steps if step.chain is not None]
     if any(s.state is State.FAILED for s in run_state.steps):
-        out.next(f"hpctrain diagnose {title}")
-    elif any(s.state is State.WAITING for s in run_state.steps) and run_state.state is State.WAITING:
-        out.next(f"hpctrain continue {title}")
-    elif not run_state.state.over:
-        out.next(f"hpctrain logs -f {title}")
-    else:
-        out.next(f"hpctrain metrics {title}")
+        return f"hpctrain diagnose {title}"
+    if run_state.state is State.WAITING or any(chain.ended.startswith(STOPPED) for chain in chains):
+        return f"hpctrain continue {title}"
+    return f"hpctrain metrics {title}" if run_state.state.over else f"hpctrain watch {title}"

@@ -43,7 +43,7 @@ def prepare(out: Out, session: Session, *, locked: bool, wait: bool) -> int:
         else:
             run, outcome = earlier, earlier.resume(step_lines.tell)
     title = run.directory.title
-    then = f"hpctrain logs -f {title}" if outcome.jobs else submit
+    then = f"hpctrain watch {title}" if outcome.jobs else submit
     return ended(out, run, outcome, wait=wait, schema=session.goal.name, then=then)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 
 from hpctrain.cli.out import Out
+from hpctrain.cli.shared.survived import survived
 from hpctrain.cli.show import plan_text as show_plan
 from hpctrain.errors import ConfigError
 from hpctrain.model.plan import Plan, Survey
@@ -38,24 +37,21 @@ def ended(
 ) -> int:
     """Report what was started; with `wait`, when its jobs are over."""
     if wait:
-        with _survived(out, run.directory.title):
+        with survived(out, run.directory.title):
             if not out.flags.json:
                 report(out, run.directory, outcome, schema=schema, then=then)
-            run.wait(timeout=math.inf)  # JobFailed where a step ended badly
+            _wait(out, run)
     if not wait or out.flags.json:  # one document: what was submitted, or the problem that it met
         report(out, run.directory, outcome, schema=schema, then=then)
     return 0
 
 
-@contextlib.contextmanager
-def _survived(out: Out, title: str) -> Iterator[None]:
-    """An interrupt ends this command and says that the run goes on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        out.say(f"{title} goes on without this command; hpctrain cancel {title} ends it")
-        out.say(f"hpctrain status {title}")
-        raise
+def _wait(out: Out, run: LiveRun) -> None:
+    """Wait for the end of the run below its line; JobFailed where a step ended badly."""
+    from hpctrain.cli.shared.following import Following  # a submission that does not wait pays nothing
+
+    with Following(out, run) as follower:
+        run.wait(timeout=math.inf, on_tick=lambda _: follower.tick())
 
 
 def lock_first(out: Out, session: Session, *, locked: bool) -> Session:
@@ -97,4 +93,4 @@ def report(out: Out, run: RunDirectory, outcome: Outcome, *, schema: str = "subm
     if outcome.waiting:
         out.say(f"later  {' '.join(outcome.waiting)}: hpctrain continue {run.title}")
     out.lines([run.title])
-    out.next(then or f"hpctrain logs -f {run.title}")
+    out.next(then or f"hpctrain watch {run.title}")
