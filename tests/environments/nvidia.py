@@ -92,7 +92,7 @@ class Image:
                 (library / entry.name).symlink_to(entry)
 
     def _pip(self) -> None:
-        """What `ensurepip` installs; Debian's refuses to outside of a venv, and keeps the wheels elsewhere."""
+        """What `ensurepip` installs: Debian's refuses outside of a venv, and its wheels lie elsewhere."""
         bundled = Path(sys.base_prefix, f"lib/python{VERSION}/ensurepip/_bundled")
         kept = bundled if bundled.is_dir() else Path("/usr/share/python-wheels")
         (pip,) = map(str, kept.glob("pip-*.whl"))
