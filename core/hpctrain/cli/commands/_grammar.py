@@ -15,7 +15,13 @@ from hpctrain.hooks.scan import names
 
 RUNS, TOML, FILES = "runs", ":toml", ":files"
 """Places whose words are only known when TAB is pressed."""
-PLACES = {"run": (RUNS,), "run_file": (TOML,), "source": (RUNS, FILES), "files": (FILES,)}
+PLACES = {
+    "run": (RUNS,),
+    "run_file": (TOML,),
+    "source": (RUNS, FILES),
+    "logs": (RUNS, FILES),
+    "files": (FILES,),
+}
 """Name of an argument -> what it takes."""
 
 
