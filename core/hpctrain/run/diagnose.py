@@ -22,8 +22,8 @@ from hpctrain.run.status import StepState
 ORDER = (failures.CERTAIN, failures.LIKELY, failures.CONSEQUENCE, failures.GUESS)
 MOST = 3
 """Causes that are told; with more nobody knows where to begin."""
-ANYWHERE = ("schedulers", "environments", "trainers")
-"""Plugins whose rules are asked of a log that is no run's: those of a cluster hold on that cluster."""
+ANYWHERE = ("schedulers", "environments")
+"""Plugins whose rules hold for any log; those of a cluster and of a trainer hold for theirs."""
 _STATED = re.compile(
     failures.RANK + r"error\[(?P<code>[a-z][a-z0-9-]*)\]: (?P<message>.*)(?P<details>(?:\n +\w+: .*)*)", re.M
 )
@@ -61,14 +61,14 @@ def rules_of(directory: RunDirectory, environ: Mapping[str, str]) -> tuple[Rule,
     return (*_brought(plugin_ids, environ), *failures.rules())
 
 
-def rules_anywhere(environ: Mapping[str, str], cluster: str = "") -> tuple[Rule, ...]:
-    """What is asked of a log that is no run's: core first, whose cures name no trainer."""
+def rules_anywhere(environ: Mapping[str, str], cluster: str = "", trainer: str = "") -> tuple[Rule, ...]:
+    """What is asked of a log that is no run's; first those of the cluster and the trainer, where named."""
+    named = [(kind, name) for kind, name in (("clusters", cluster), ("trainers", trainer)) if name]
+    for kind, name in named:
+        loading.find(kind, name)
     entries = installed()
-    plugin_ids = [(kind, name) for kind in ANYWHERE for name in names(kind, entries)]
-    if cluster:
-        loading.find("clusters", cluster)
-        plugin_ids.append(("clusters", cluster))
-    return (*failures.rules(), *_brought(plugin_ids, environ))
+    others = [(kind, name) for kind in ANYWHERE for name in names(kind, entries)]
+    return (*_brought(named, environ), *failures.rules(), *_brought(others, environ))
 
 
 def _brought(plugin_ids: Iterable[tuple[str, str]], environ: Mapping[str, str]) -> Iterator[Rule]:

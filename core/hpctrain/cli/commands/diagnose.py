@@ -13,7 +13,7 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError
-from hpctrain.model.job import State
+from hpctrain.model.job import Rule, State
 from hpctrain.run import diagnose, printed
 from hpctrain.run.diagnose import Cause, Diagnosis
 from hpctrain.run.directory import RunDirectory
@@ -27,16 +27,19 @@ STDIN = "-"
 @click.command("diagnose")
 @click.argument("logs", metavar="[RUN | LOG...]", nargs=-1)
 @click.option("--on", "cluster", default="", metavar="CLUSTER", help="where LOG comes from: its rules too")
+@click.option("--trainer", default="", metavar="NAME", help="what wrote LOG: its rules too")
 @click.pass_obj
-def command(out: Out, logs: tuple[str, ...], cluster: str) -> int:
+def command(out: Out, logs: tuple[str, ...], cluster: str, trainer: str) -> int:
     """Look for known failures in what the failed steps of RUN (the newest without one) printed.
 
     Or in any LOG: files of other programs, or - for what is piped in.
     """
     if any(_is_log(word) for word in logs):
-        return _of_logs(out, logs, cluster)
-    if len(logs) > 1 or cluster:
-        message = f"no log {logs[1]!r}" if len(logs) > 1 else "--on is for logs that are no run's"
+        return _of_logs(out, logs, diagnose.rules_anywhere(out.environ, cluster, trainer))
+    if len(logs) > 1 or cluster or trainer:
+        message = (
+            f"no log {logs[1]!r}" if len(logs) > 1 else "--on and --trainer are for logs that are no run's"
+        )
         raise ConfigError.of("usage", message, hint="hpctrain diagnose RUN, or hpctrain diagnose LOG LOG")
     return _of_run(out, logs[0] if logs else None)
 
@@ -46,10 +49,10 @@ def _is_log(word: str) -> bool:
     return word == STDIN or (Path(word).exists() and not Path(word).is_dir())
 
 
-def _of_logs(out: Out, names: Sequence[str], cluster: str) -> int:
+def _of_logs(out: Out, names: Sequence[str], rules: Sequence[Rule]) -> int:
     """What logs tell that are no run's."""
     logs = [_read(name) for name in names]
-    diagnosis = diagnose.diagnose_logs(logs, diagnose.rules_anywhere(out.environ, cluster))
+    diagnosis = diagnose.diagnose_logs(logs, rules)
     if out.flags.json:
         out.document("diagnose", run=None, state=None, steps=[_json(None, diagnosis)])
         return 0
