@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import tracemalloc
 from pathlib import Path
 from typing import IO, cast
@@ -17,8 +18,10 @@ from hpctrain.run.failures import rules
 from hpctrain.run.printed import TAIL, WIDEST, Line, Printed, read
 from hpctrain.run.status import StepState
 from hpctrain.run.waiting import failure
+from tests.conftest import ROOT
 
 LOGS = Path(__file__).with_name("logs")
+JOB = ROOT / "core/hpctrain/render/job.sh"
 FAILED = StepState(step="train", state=State.FAILED)
 FULL = Rule(name="full", pattern=r"No space left on device", cause="the disk is full", fix="free it")
 MEMORY = Rule(name="memory", pattern=r"^torch\.OutOf", cause="memory", fix="less", sure="certain")
@@ -190,3 +193,28 @@ def test_who_waited_is_told_the_cause_and_its_cure(run: RunDirectory) -> None:
     assert cure.startswith("fix: a smaller batch per GPU")
     assert notes(run, "ValueError: 7 is odd\n") == ("cause: unknown", "first error: ValueError: 7 is odd")
     assert notes(run, "all is well\n") == ()
+
+
+def test_an_earlier_attempt_s_failure_is_not_the_last_one_s(run: RunDirectory) -> None:
+    earlier = "step 1\ntorch.OutOfMemoryError: CUDA out of memory.\n"
+    run.log("train").write_text(f"{earlier}step 1\nOSError: [Errno 28] No space left on device\n")
+    assert len(diagnose(run, FAILED, rules()).causes) == 2
+    sizes = run.step("train") / "log-sizes"
+    sizes.parent.mkdir(parents=True)
+    sizes.write_text(f"{len(earlier)} train.log\nnonsense\n")
+    (cause,) = diagnose(run, FAILED, rules()).causes
+    assert (cause.rule.name, cause.evidence.place) == ("disk-full", "logs/train.log:4")
+    run.log("train").write_text("torch.OutOfMemoryError\n")
+    (cause,) = diagnose(run, FAILED, rules()).causes
+    assert cause.rule.name == "gpu-memory"
+
+
+def test_a_job_says_where_its_attempt_begins_in_its_logs(run: RunDirectory) -> None:
+    (run.path / "steps/train").mkdir(parents=True)
+    for said, rule in (("MemoryError", "host-memory"), ("OSError: [Errno 28]", "disk-full")):
+        script = (
+            f"set -euo pipefail; export HPC_STEP=train HPC_JOB=1 HPC_ATTEMPT=0; . {JOB}\n"
+            f"hpc_begin_job; echo '{said}' | tee -a logs/train.rank0.log >>logs/train.log; exit 1"
+        )
+        subprocess.run(("bash", "-c", script), cwd=run.path, timeout=60)
+        assert [cause.rule.name for cause in diagnose(run, FAILED, rules()).causes] == [rule]

@@ -65,10 +65,13 @@ class Printed:
         )
 
 
-def read(stream: IO[bytes], log: str, tail: int = TAIL) -> Printed:
-    """The last `tail` bytes of a stream that may be endless in width or length, cleaned."""
+def read(stream: IO[bytes], log: str, tail: int = TAIL, start: int = 0) -> Printed:
+    """The last `tail` bytes behind `start` of a stream that may be endless in width or length, cleaned."""
     tail_bytes = bytearray()
     skipped = 0
+    while start and (block := stream.read(min(BLOCK, start))):
+        start -= len(block)
+        skipped += block.count(b"\n")
     while block := stream.read(BLOCK):
         tail_bytes += block
         if len(tail_bytes) > 2 * tail + BLOCK:
@@ -77,13 +80,17 @@ def read(stream: IO[bytes], log: str, tail: int = TAIL) -> Printed:
     return Printed(log=log, text=plain(tail_bytes.decode("utf-8", "replace")), skipped=skipped)
 
 
-def read_all(paths: Mapping[str, Path]) -> dict[str, Printed]:
-    """Several logs by the names that people know them by; together they take no more than TOTAL."""
+def read_all(paths: Mapping[str, Path], sizes: Mapping[str, int]) -> dict[str, Printed]:
+    """Several logs by the names that people know them by, from `sizes` on; together no more than TOTAL.
+
+    A log that is shorter by now was begun anew.
+    """
     tail = min(TAIL, max(LEAST_TAIL, TOTAL // max(1, len(paths))))
     printed = {}
     for log, path in paths.items():
         with path.open("rb") as stream:
-            printed[log] = read(stream, log, tail)
+            start = sizes.get(path.name, 0)
+            printed[log] = read(stream, log, tail, start if start <= path.stat().st_size else 0)
     return printed
 
 
