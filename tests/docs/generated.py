@@ -21,7 +21,7 @@ from hpctrain.runfile.schema import run_schema
 from hpctrain.session import TECHNOLOGIES
 from hpctrain.versions import HOOK_API, OLDEST_HOOK_API
 from hpctrain_plugins.trainers import command
-from tests.docs import parts
+from tests.docs import parts, troubleshooting
 from tests.docs.markdown import section_lines
 
 MADE = """<!-- written from the code: pytest tests/docs --update-golden -->
@@ -320,10 +320,16 @@ def _first_line(value: object) -> str:
     return text.replace("|", "\\|")
 
 
+def troubleshooting_page() -> str:
+    """docs/troubleshooting.md."""
+    return troubleshooting.page(MADE)
+
+
 PAGES = {
     "toolbox.md": toolbox_page,
     "cluster-file.md": cluster_file_page,
     "hooks.md": hooks_page,
     "run-file.md": run_file_page,
     "values.md": values_page,
+    "troubleshooting.md": troubleshooting_page,
 }

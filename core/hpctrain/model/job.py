@@ -167,7 +167,9 @@ class Rule:
     fix: str
     """Text to paste."""
     sure: str = "likely"
-    """likely, or how sure else."""
+    """certain, likely, consequence (of another rank's end) or guess: these two if nothing else is known."""
+    page: str = ""
+    """An address that says more."""
     source: str = ""
     """Stamped by core: who says so."""
 

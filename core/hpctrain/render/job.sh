@@ -256,4 +256,6 @@ hpc_begin_job() {
   trap 'hpc_forward TERM' TERM
   rm -f "steps/$HPC_STEP/exit"
   hpc_note began
+  # where this attempt begins in logs that all attempts append to: `diagnose` reads no earlier one's failure
+  find logs -maxdepth 1 -name "$HPC_STEP.*" -size +0 -printf '%s %f\n' >"steps/$HPC_STEP/log-sizes" || :
 }

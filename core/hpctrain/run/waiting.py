@@ -57,24 +57,24 @@ def failure(directory: RunDirectory, step: StepState, environ: Mapping[str, str]
     return JobFailed.of(
         "job-failed",
         f"{directory.title}: step {step.step} {step.state.value}",
-        notes=(*_causes(directory, step.step, environ), f"log: {directory.log(step.step)}"),
+        notes=(*_causes(directory, step, environ), f"log: {directory.log(step.step)}"),
         hint=f"hpctrain diagnose {directory.title}",
     )
 
 
-def _causes(directory: RunDirectory, step: str, environ: Mapping[str, str]) -> list[str]:
-    """The surest cause with its fix; nothing where no rule knows any."""
+def _causes(directory: RunDirectory, step: StepState, environ: Mapping[str, str]) -> list[str]:
+    """The surest cause with its fix; where no rule knows any, the first error."""
     from hpctrain.run import diagnose
 
-    causes = diagnose.diagnose(directory, step, diagnose.rules_of(directory, environ)).causes[:1]
+    diagnosis = diagnose.diagnose(directory, step, diagnose.rules_of(directory, environ))
+    if not diagnosis.causes:
+        first = diagnosis.first
+        return ["cause: unknown", f"first error: {first.text.strip()}"] if first else []
+    cause = diagnosis.causes[0]
     return [
-        note
-        for cause in causes
-        for note in (
-            f"cause: {cause.rule.sure}: {cause.rule.cause}",
-            f"evidence: {cause.evidence.text.strip()}",
-            *([f"fix: {cause.rule.fix}"] if cause.rule.fix else []),
-        )
+        f"cause: {cause.rule.sure}: {cause.rule.cause}",
+        f"evidence: {cause.evidence.text.strip()}",
+        *([f"fix: {cause.rule.fix}"] if cause.rule.fix else []),
     ]
 
 

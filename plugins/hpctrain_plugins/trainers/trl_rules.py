@@ -33,18 +33,6 @@ RULES = (
         fix="load the site's compiler module, or zero_stage = 0",
     ),
     Rule(
-        name="port-taken",
-        pattern=r"EADDRINUSE|[Aa]ddress already in use",
-        cause="another process listens on the rendezvous port",
-        fix="submit again: the port follows from the job",
-    ),
-    Rule(
-        name="collective-timeout",
-        pattern=r"Watchdog caught collective operation timeout",
-        cause="a rank died or hangs, and the others waited for it",
-        fix="look for the first traceback in the ranks' logs; the timeout is a consequence",
-    ),
-    Rule(
         name="diverged",
         pattern=r"error\[diverged\]",
         cause="the loss became NaN",

@@ -21,6 +21,7 @@ PLACES = {
     "references": (RUNS, TOML),
     "run_file": (TOML,),
     "source": (RUNS, FILES),
+    "logs": (RUNS, FILES),
     "files": (FILES,),
 }
 """Name of an argument -> what it takes."""

@@ -2,40 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.model.job import State
-from hpctrain.run import diagnose
-from hpctrain.run.diagnose import Cause, Diagnosis, Line
+from hpctrain.errors import ConfigError
+from hpctrain.model.job import Rule, State
+from hpctrain.run import diagnose, printed
+from hpctrain.run.diagnose import Cause, Diagnosis
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.find import open_run
 from hpctrain.run.status import StepState
 from hpctrain.ui.table import facts
 
+STDIN = "-"
+
 
 @click.command("diagnose")
-@click.argument("run", required=False)
+@click.argument("logs", metavar="[RUN | LOG...]", nargs=-1)
+@click.option("--on", "cluster", default="", metavar="CLUSTER", help="where LOG comes from: its rules too")
+@click.option("--trainer", default="", metavar="NAME", help="what wrote LOG: its rules too")
 @click.pass_obj
-def command(out: Out, run: str | None) -> int:
-    """Look for known failures in what the failed steps of RUN (the newest without one) printed."""
-    live = open_run(run, out.environ)
+def command(out: Out, logs: tuple[str, ...], cluster: str, trainer: str) -> int:
+    """Look for known failures in what the failed steps of RUN (the newest without one) printed.
+
+    Or in any LOG: files of other programs, or - for what is piped in.
+    """
+    if any(_is_log(word) for word in logs):
+        return _of_logs(out, logs, diagnose.rules_anywhere(out.environ, cluster, trainer))
+    if len(logs) > 1 or cluster or trainer:
+        message = (
+            f"no log {logs[1]!r}" if len(logs) > 1 else "--on and --trainer are for logs that are no run's"
+        )
+        raise ConfigError.of("usage", message, hint="hpctrain diagnose RUN, or hpctrain diagnose LOG LOG")
+    return _of_run(out, logs[0] if logs else None)
+
+
+def _is_log(word: str) -> bool:
+    """Whether a word is a file, a pipe or standard input: a run is a folder or a name."""
+    return word == STDIN or (Path(word).exists() and not Path(word).is_dir())
+
+
+def _of_logs(out: Out, names: Sequence[str], rules: Sequence[Rule]) -> int:
+    """What logs tell that are no run's."""
+    logs = [_read(name) for name in names]
+    diagnosis = diagnose.diagnose_logs(logs, rules)
+    if out.flags.json:
+        out.document("diagnose", run=None, state=None, steps=[_json(None, diagnosis)])
+        return 0
+    for pairs in _labelled_facts(diagnosis, ", ".join(log.log for log in logs)):
+        out.lines(facts(pairs, out.term))
+    return 0
+
+
+def _read(name: str) -> printed.Printed:
+    if name == STDIN:
+        return printed.read(sys.stdin.buffer, "standard input")
+    try:
+        with Path(name).open("rb") as stream:
+            return printed.read(stream, name)
+    except OSError as error:
+        message = f"cannot read {name}: {os.strerror(error.errno or 0).lower()}"
+        raise ConfigError.of("no-log", message, hint=shlex.join(("ls", "-l", name))) from None
+
+
+def _of_run(out: Out, reference: str | None) -> int:
+    """What each failed step of a run tells."""
+    live = open_run(reference, out.environ)
     directory, graph, state = live.directory, live.graph, live.status()
     rules = diagnose.rules_of(directory, out.environ)
     failed = [step for step in state.steps if step.state is State.FAILED]
-    causes = {step: diagnose.diagnose(directory, step.step, rules) for step in failed}
+    causes = {step: diagnose.diagnose(directory, step, rules) for step in failed}
     if out.flags.json:
-        steps = [_json(directory, step, diagnosis) for step, diagnosis in causes.items()]
+        steps = [_json(step, diagnosis) for step, diagnosis in causes.items()]
         out.document("diagnose", run=directory.title, state=state.state.value, steps=steps)
         return 0
     if not failed:
         out.lines([f"{directory.title} on {graph.cluster}   {state.state.value.upper()}: no step failed"])
     for step, diagnosis in causes.items():
         out.lines([_heading(directory, graph.cluster, step)])
-        for pairs in _labelled_facts(directory, step, diagnosis):
+        for pairs in _labelled_facts(diagnosis, str(directory.logs / f"{step.step}*.log")):
             out.lines(facts(pairs, out.term))
     return 0
 
@@ -47,48 +99,41 @@ def _heading(directory: RunDirectory, cluster: str, step: StepState) -> str:
     return f"{directory.title} on {cluster}   FAILED   {', '.join(parts)}"
 
 
-def _labelled_facts(
-    directory: RunDirectory, step: StepState, diagnosis: Diagnosis
-) -> Iterator[list[tuple[str, str]]]:
+def _labelled_facts(diagnosis: Diagnosis, logs: str) -> Iterator[list[tuple[str, str]]]:
     """Labelled facts of each cause, or what there is to read where no rule helps."""
     for number, cause in enumerate(diagnosis.causes, start=1):
+        rule = cause.rule
         yield [
-            (
-                "cause" if len(diagnosis.causes) == 1 else f"cause {number}",
-                f"{cause.rule.sure}: {cause.rule.cause}",
-            ),
-            ("evidence", _place(directory, cause.evidence)),
+            ("cause" if len(diagnosis.causes) == 1 else f"cause {number}", f"{rule.sure}: {rule.cause}"),
+            ("evidence", cause.evidence.place),
             ("", cause.evidence.text.strip()),
             *([("", f"also in {len(cause.also)} more logs")] if cause.also else []),
-            *([("fix", cause.rule.fix)] if cause.rule.fix else []),
-            ("rule", f"{cause.rule.name}, from {cause.rule.source}"),
+            *([("fix", rule.fix)] if rule.fix else []),
+            *([("more", rule.page)] if rule.page else []),
+            ("rule", f"{rule.name}, from {rule.source}"),
         ]
     if diagnosis.causes:
         return
     facts = [("cause", "unknown: no rule knows this")]
     if diagnosis.first is not None:
-        facts.append(("evidence", f"the first error, {_place(directory, diagnosis.first)}"))
+        facts.append(("evidence", f"the first error, {diagnosis.first.place}"))
         facts += [("", line) for line in (*diagnosis.first.before, diagnosis.first.text)]
-    yield [*facts, ("logs", str(directory.logs / f"{step.step}*.log"))]
+    yield [*facts, ("logs", logs)]
 
 
-def _place(directory: RunDirectory, line: Line) -> str:
-    return f"{line.log.relative_to(directory.path)}:{line.number}"
-
-
-def _json(directory: RunDirectory, step: StepState, diagnosis: Diagnosis) -> dict[str, Any]:
+def _json(step: StepState | None, diagnosis: Diagnosis) -> dict[str, Any]:
     first = diagnosis.first
     return {
-        "step": step.step,
-        "job": step.job or None,
-        "exit_code": step.exit_code,
-        "reason": step.reason,
-        "causes": [_cause(directory, cause) for cause in diagnosis.causes],
-        "first_error": {"log": _place(directory, first), "text": first.text} if first else None,
+        "step": step.step if step else None,
+        "job": (step.job or None) if step else None,
+        "exit_code": step.exit_code if step else None,
+        "reason": step.reason if step else "",
+        "causes": [_cause(cause) for cause in diagnosis.causes],
+        "first_error": {"log": first.place, "text": first.text} if first else None,
     }
 
 
-def _cause(directory: RunDirectory, cause: Cause) -> dict[str, Any]:
+def _cause(cause: Cause) -> dict[str, Any]:
     rule = cause.rule
     return {
         "rule": rule.name,
@@ -96,7 +141,8 @@ def _cause(directory: RunDirectory, cause: Cause) -> dict[str, Any]:
         "sure": rule.sure,
         "cause": rule.cause,
         "fix": rule.fix,
-        "log": _place(directory, cause.evidence),
+        "page": rule.page,
+        "log": cause.evidence.place,
         "text": cause.evidence.text,
-        "also": [str(path.relative_to(directory.path)) for path in cause.also],
+        "also": list(cause.also),
     }
