@@ -12,7 +12,7 @@ It prints nothing and raises the same problems as the command line shows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +26,7 @@ from hpctrain.hooks import load as loading
 from hpctrain.hooks.scan import Entry, installed, names, published_clusters
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.job import Allocation
-from hpctrain.model.plan import Binding, Plan, Survey
+from hpctrain.model.plan import Binding, CodeState, Plan, Survey
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.plan import planner, queues
@@ -141,13 +141,33 @@ class Session:
 
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""
-        return survey(self.plan(), self.binding, on_cluster=self.is_on_cluster)
+        return survey(self.plan(), self.binding, on_cluster=self.is_on_cluster, code=self.code_state())
+
+    def code_state(self) -> CodeState | None:
+        """How the repository of `[code] path` stands; None without one."""
+        if self.run.code is None or not self.run.code.path:
+            return None
+        from hpctrain.run.code_state import code_state
+
+        return code_state(self.run, self.source.base, self._tools())
 
     def check_files(self, tell: Tell | None = None) -> tuple[Problem, ...]:
-        """What is wrong with the data of a good plan that is on this machine; `tell` hears how far it is."""
+        """What is wrong with the data of a good plan that is on this machine, and what of its code no commit
+        holds; `tell` hears how far it is."""
+        if self.plan().train is None or fatal(self.plan().problems):
+            return ()
+        return (*self._layers.located(self._uncommitted()), *self._wrong_data(tell or _unheard))
+
+    def _uncommitted(self) -> Iterator[Problem]:
+        if state := self.code_state():
+            from hpctrain.run.code_state import uncommitted
+
+            yield from uncommitted(self.run, state)
+
+    def _wrong_data(self, tell: Tell) -> tuple[Problem, ...]:
         from hpctrain.run.present import present
 
-        if not self.hooks.answers("check_files") or self.plan().train is None or fatal(self.plan().problems):
+        if not self.hooks.answers("check_files"):
             return ()
         on_cluster = is_here(self.cluster) if self.is_on_cluster is None else self.is_on_cluster
         try:
@@ -155,7 +175,7 @@ class Session:
         except ConfigError:  # without an account, say; whoever needs the places tells it
             binding = None
         files = present(self.plan(), self.source.base, binding, on_cluster=on_cluster)
-        answers = self.hooks.call("check_files", run=self.run, files=files, tell=tell or _unheard)
+        answers = self.hooks.call("check_files", run=self.run, files=files, tell=tell)
         return self._layers.located(problem for answer in answers for problem in answer)
 
     def prepared(self) -> Prepared:

@@ -13,10 +13,12 @@ from hpctrain.errors import ConfigError, NotReachable, Problem, StepRefused, rai
 from hpctrain.hooks.manager import Hooks
 from hpctrain.model.cluster import Queue
 from hpctrain.model.job import Allocation, JobFiles, JobState
-from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
+from hpctrain.model.plan import Binding, CodeState, Plan, PlannedStep, Survey
 from hpctrain.model.words import Secret
+from hpctrain.plan.encode import encode
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run import files, jobzip, secrets
+from hpctrain.run.code_state import code_state
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.executor import OnProgress, Outcome
 from hpctrain.run.live import LiveRun, graph_of, query_jobs
@@ -50,7 +52,7 @@ class Prepared:
 
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""
-        return survey(self.plan, self.binding, on_cluster=self.is_on_cluster)
+        return survey(self.plan, self.binding, on_cluster=self.is_on_cluster, code=self._code())
 
     def judge(self) -> tuple[Problem, ...]:
         """Every problem of the plan, and what speaks against submitting now; fatal ones raise."""
@@ -127,6 +129,7 @@ class Prepared:
         storage = plan.cluster.storage.get("runs")
         accepted = trust.Accepted(storage.owners if storage else ())
         run = RunDirectory.create(Path(root), plan.run.name, plan.digest, self.contents(), accepted)
+        code = self._code()
         run.record.append(
             "created",
             digest=plan.digest,
@@ -134,9 +137,13 @@ class Prepared:
             plugins=list(plan.plugins),
             loaded=self.hooks.files,
             python=sys.executable,
+            **({"code": encode(code)} if code else {}),
         )
         Registry.of(self.environ).add(run, plan.cluster.name)
         return run
+
+    def _code(self) -> CodeState | None:
+        return code_state(self.plan.run, Path(str(self.binding.roots["runfile"])), self.tools)
 
     def _render(self, step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         job_files: JobFiles = self.hooks.need("render_job", step=step, plan=plan, binding=binding)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpctrain.errors import Problem
-from hpctrain.model.job import JobState
-from hpctrain.model.plan import Binding, Plan, Refusal, Survey
+from hpctrain.model.plan import Binding, CodeState, Plan, Refusal, Survey
 from hpctrain.model.words import Loc
 from hpctrain.run.clock import now
 from hpctrain.run.this_computer import is_here
@@ -22,13 +21,13 @@ def survey(
     plan: Plan,
     binding: Binding,
     *,
-    jobs: tuple[JobState, ...] = (),
     on_cluster: bool | None = None,
+    code: CodeState | None = None,
 ) -> Survey:
-    """Look at what `plan` needs; off its cluster nothing is looked at and nothing is known."""
+    """Look at what `plan` needs; off its cluster nothing is looked at, and of it only the `code` is known."""
     is_on_cluster = is_here(plan.cluster) if on_cluster is None else on_cluster
     if not is_on_cluster:
-        return Survey(is_on_cluster=False, jobs=jobs, at=now())
+        return Survey(is_on_cluster=False, code=code, at=now())
     from hpctrain_job import trust
 
     judgements = _judgements(plan, binding)
@@ -41,7 +40,7 @@ def survey(
             if j.verdict is trust.Verdict.REFUSED
         },
         free_gb=_free(binding),
-        jobs=jobs,
+        code=code,
         at=now(),
     )
 

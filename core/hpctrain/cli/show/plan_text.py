@@ -119,6 +119,19 @@ def _step(plan: Plan, name: str) -> PlannedStep:
 
 def footer(plan: Plan, survey: Survey) -> list[str]:
     """`here now: 1-4, about 22m, 32.0 GB (47.2 TB free); 3 jobs, 3.3 node-hours`."""
+    return [*_code(plan, survey), *_work_left(plan, survey)]
+
+
+def _code(plan: Plan, survey: Survey) -> list[str]:
+    """`code src: 3 files changed since commit 4f1c9a2e`."""
+    if plan.run.code is None or survey.code is None:
+        return []
+    from hpctrain.run.code_state import told
+
+    return [f"code {plan.run.code.path}: {told(survey.code)}"]
+
+
+def _work_left(plan: Plan, survey: Survey) -> list[str]:
     if not survey.is_on_cluster:
         return [f"not on {plan.cluster.name}: what exists is not known here"]
     todo = [(n, s) for n, s in enumerate(plan.steps, 1) if not survey.artifact_exists.get(s.name)]
