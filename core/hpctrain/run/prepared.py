@@ -16,6 +16,7 @@ from hpctrain.model.job import Allocation, JobFiles, JobState
 from hpctrain.model.plan import Binding, CodeState, Plan, PlannedStep, Survey
 from hpctrain.model.words import Secret
 from hpctrain.plan.encode import encode
+from hpctrain.plan.tokens import TokenPlace, places
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run import files, jobzip, secrets
 from hpctrain.run.code_state import code_state
@@ -75,8 +76,13 @@ class Prepared:
             run_file=self.run_file.read_text(encoding="utf-8"),
             lock=self.lock_path.read_text(encoding="utf-8") if is_locked else "",
             code=jobzip.build(packages).data,
+            secrets=self.secrets,
         )
         return tree(self.plan, self.binding, self._render, sources)
+
+    def token_places(self) -> dict[str, tuple[TokenPlace, ...]]:
+        """Token of the run -> where it is looked for, best first."""
+        return {name: places(name, self.secrets) for name in _tokens(self.plan)}
 
     def eject(self, folder: Path) -> None:
         """Write the same files into a folder of the user's, as scripts to run without hpctrain."""
