@@ -206,6 +206,7 @@ def numbers_of(plan: Plan) -> Iterator[tuple[str, str]]:
     start = startup(plan)
     if start is not None:
         yield "start-up", start
+    yield from _tracking(plan)
     if numbers.leaves_out:
         yield "without", ", ".join(numbers.leaves_out)
 
@@ -224,6 +225,13 @@ def startup(plan: Plan) -> str | None:
 
 
 MANY_NODES = 16
+
+
+def _tracking(plan: Plan) -> Iterator[tuple[str, str]]:
+    """`W&B  online: the key is given, and nodes reach the network`."""
+    train = plan.step_named("train")
+    env = train.around.env if train else ()
+    yield from (("W&B", f"{word_text(v.value)}: {v.why}") for v in env if v.name == "WANDB_MODE")
 
 
 def _work(numbers: Numbers) -> str:

@@ -32,7 +32,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import caches, ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts, tracker
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
@@ -122,7 +122,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
             *("run_train.py", "--config-file", Join(Var("HPC_RUN"), f"/steps/train/{FILE}")),
         ),
         layer=Layer(
-            env=(*runs.ENV, *caches.env(cluster), ENV, *source),
+            env=(*runs.ENV, *caches.env(cluster), *tracker.mode(run, cluster, used=False), ENV, *source),
             job=(*caches.job(cluster), *resolved.job),
             task=runs.entered(assets),
             binds=resolved.binds,
