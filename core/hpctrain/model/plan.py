@@ -124,6 +124,18 @@ class CodeState:
 
 
 @frozen(kw_only=True)
+class EarlierRun:
+    """A run of the same plan that was started before."""
+
+    title: str
+    """Its name and number."""
+    finished: bool
+    """Its training ended well."""
+    step: int | None
+    """The step of its newest checkpoint; None without one."""
+
+
+@frozen(kw_only=True)
 class Survey:
     """What this machine says now; shown beside the plan and never part of it."""
 
@@ -141,5 +153,7 @@ class Survey:
     """The jobs of all users of the run's account, where the site's policy has a cap over them."""
     code: CodeState | None = None
     """How `[code] path` stands, also off the cluster; None where it is in no repository."""
+    earlier: EarlierRun | None = None
+    """The newest run of the same plan; a second submission starts anew, unless it is told to go on."""
     at: str = ""
     """When; ISO."""

@@ -21,6 +21,7 @@ from hpctrain.render.tree import Sources, tree
 from hpctrain.run import files, jobzip, secrets
 from hpctrain.run.code_state import code_state
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.earlier import earlier_runs
 from hpctrain.run.executor import OnProgress, Outcome
 from hpctrain.run.live import LiveRun, graph_of, query_jobs
 from hpctrain.run.registry import Registry
@@ -106,17 +107,13 @@ class Prepared:
 
     def under_way(self) -> LiveRun | None:
         """The newest run of the same plan whose jobs are not over: a second start goes on with it."""
-        earlier = self.earlier_runs()
-        run = self._live(earlier[-1]) if earlier else None
+        run = self.newest_run()
         return run if run is not None and run.in_progress() else None
 
-    def earlier_runs(self) -> list[RunDirectory]:
-        """The runs of the same plan, the newest last."""
-        root = self.binding.roots.get("runs")
-        if not isinstance(root, str):
-            return []
-        runs = RunDirectory.all(Path(root, self.plan.run.name))
-        return [run for run in runs if run.digest8 == self.plan.digest[:8]]
+    def newest_run(self) -> LiveRun | None:
+        """The newest run of the same plan."""
+        runs = earlier_runs(self.plan, self.binding)
+        return self._live(runs[-1]) if runs else None
 
     def _live(self, directory: RunDirectory) -> LiveRun:
         return LiveRun(

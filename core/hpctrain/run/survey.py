@@ -11,6 +11,7 @@ from hpctrain.errors import Problem
 from hpctrain.model.plan import Binding, CodeState, Plan, Refusal, Survey
 from hpctrain.model.words import Loc
 from hpctrain.run.clock import now
+from hpctrain.run.earlier import newest
 from hpctrain.run.this_computer import is_here
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def survey(
         },
         free_gb=_free(binding),
         code=code,
+        earlier=newest(plan, binding),
         at=now(),
     )
 

@@ -119,7 +119,7 @@ def _step(plan: Plan, name: str) -> PlannedStep:
 
 def footer(plan: Plan, survey: Survey) -> list[str]:
     """`here now: 1-4, about 22m, 32.0 GB (47.2 TB free); 3 jobs, 3.3 node-hours`."""
-    return [*_code(plan, survey), *_work_left(plan, survey)]
+    return [*_code(plan, survey), *_earlier(survey), *_work_left(plan, survey)]
 
 
 def _code(plan: Plan, survey: Survey) -> list[str]:
@@ -129,6 +129,17 @@ def _code(plan: Plan, survey: Survey) -> list[str]:
     from hpctrain.run.code_state import told
 
     return [f"code {plan.run.code.path}: {told(survey.code)}"]
+
+
+def _earlier(survey: Survey) -> list[str]:
+    """`small/1 is the same plan, not finished, newest checkpoint at step 500: …`."""
+    earlier = survey.earlier
+    if earlier is None:
+        return []
+    saved = f", newest checkpoint at step {earlier.step}" if earlier.step is not None else ""
+    if earlier.finished:
+        return [f"{earlier.title} is the same plan, and finished{saved}"]
+    return [f"{earlier.title} is the same plan, not finished{saved}: submit --resume goes on with it"]
 
 
 def _work_left(plan: Plan, survey: Survey) -> list[str]:
