@@ -11,6 +11,7 @@ It prints nothing and raises the same problems as the command line shows.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hpctrain import lock as locks
-from hpctrain.errors import ConfigError, NotReachable, Problem, fatal, raise_fatal
+from hpctrain.errors import ConfigError, HpctrainError, NotReachable, Problem, fatal, raise_fatal
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.scan import Entry, installed, names, published_clusters
 from hpctrain.model.cluster import Cluster
@@ -34,8 +35,9 @@ from hpctrain.plan.goal import Goal
 from hpctrain.run.bind import bind
 from hpctrain.run.survey import survey
 from hpctrain.run.this_computer import is_here
+from hpctrain.runfile.chosen import technologies
 from hpctrain.runfile.facts import Facts, installed_site_file, load_facts, site_file
-from hpctrain.runfile.layers.layers import Merged, merge
+from hpctrain.runfile.layers.layers import Merged, Tier, merge
 from hpctrain.runfile.layers.source import RunSource, read_run
 from hpctrain.runfile.load import Loaded, merged_run, structure_run
 from hpctrain.selection import Plugins, admitted, imported, registered
@@ -89,9 +91,11 @@ class Session:
         self.is_on_cluster: bool | None = None
         """Whether this computer belongs to the cluster; None: its host name tells."""
         self.source = _read_source(path, on, sets, account, self.environ)
-        self.facts = _read_facts(self.source, self.environ)
+        with _all_at_once(self.source):
+            self.facts = _read_facts(self.source, self.environ)
         self._layers = merged_run(self.source, self.facts.run_tiers)
-        self._plugins = imported(self.source, self.facts, self._layers, extra, self.environ)
+        with _all_at_once(self.source, self.facts.run_tiers):
+            self._plugins = imported(self.source, self.facts, self._layers, extra, self.environ)
         self.hooks = registered(self._plugins, goal, self.environ)
         self.loaded = _structured(self.source, self.facts, self._layers, self._plugins)
         self.cluster = queues.with_queue_hardware(self.facts.cluster, self.run.resources)
@@ -308,6 +312,31 @@ def _folder(entry: Entry) -> Path:
     return Path(str(loading.load(entry).__file__)).parent
 
 
+@contextlib.contextmanager
+def _all_at_once(source: RunSource, below: Iterable[Tier] = ()) -> Iterator[None]:
+    """What nobody has is told with all else that is wrong with the run file, so far as it can be told."""
+    try:
+        yield
+    except ConfigError as error:
+        below = tuple(below)
+        merged = merged_run(source, below)
+        problems, options = [*error.problems], {}
+        for table, name in technologies(merged).items():
+            try:
+                module = loading.load(admitted(loading.find(TECHNOLOGIES[table], name), source))
+            except HpctrainError as missing:
+                problems += merged.located(missing.problems)
+            else:
+                if hasattr(module, "Options"):
+                    options[table, name] = module.Options
+        try:
+            structure_run(source, below, merged=merged, options=options, known_names=_known_names(source))
+        except ConfigError as others:
+            # A cluster that is not known may say what seems to be missing.
+            problems += (p for p in others.problems if p.code != "missing-key")
+        raise ConfigError(*dict.fromkeys(problems)) from None
+
+
 def _structured(source: RunSource, facts: Facts, layers: Merged, plugins: Plugins) -> Loaded:
     """The run with the options of its plugins; ConfigError says all that is wrong with it."""
     tables = {kind: table for table, kind in TECHNOLOGIES.items()}
@@ -317,19 +346,23 @@ def _structured(source: RunSource, facts: Facts, layers: Merged, plugins: Plugin
         if entry.kind in tables and isinstance(module, ModuleType) and hasattr(module, "Options")
     }
     trainer = next((module for entry, module in plugins if entry.kind == "trainers"), None)
-    names_by_kind = {table: names(kind) for table, kind in TECHNOLOGIES.items()}
-    # Only `[on.X]` names a cluster that need not be installed.
-    published = published_clusters() if "on" in source.document.data else ()
-    names_by_kind["cluster"] = [*names("clusters"), *published]
-    names_by_kind["scheduler"] = names("schedulers")
     return structure_run(
         source,
         facts.run_tiers,
         merged=layers,
         options=options,
-        known_names=names_by_kind,
+        known_names=_known_names(source),
         stacks=getattr(trainer, "STACKS", {}),
     )
+
+
+def _known_names(source: RunSource) -> dict[str, list[str]]:
+    names_by_kind = {table: list(names(kind)) for table, kind in TECHNOLOGIES.items()}
+    # Only `[on.X]` names a cluster that need not be installed.
+    published = published_clusters() if "on" in source.document.data else ()
+    names_by_kind["cluster"] = [*names("clusters"), *published]
+    names_by_kind["scheduler"] = list(names("schedulers"))
+    return names_by_kind
 
 
 def detected() -> str:

@@ -25,7 +25,7 @@ from hpctrain.run.earlier import earlier_runs
 from hpctrain.run.executor import OnProgress, Outcome
 from hpctrain.run.live import LiveRun, graph_of, query_jobs
 from hpctrain.run.registry import Registry
-from hpctrain.run.survey import survey, untrusted
+from hpctrain.run.survey import closed, survey, untrusted
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust
 
@@ -62,7 +62,7 @@ class Prepared:
         state = self.survey()
         if not state.is_on_cluster:
             raise self._elsewhere()
-        raise_fatal(untrusted(self.plan, state))
+        raise_fatal((*untrusted(self.plan, state), *closed(self.plan, self.binding, state)))
         secrets.require(_tokens(self.plan), self.environ, settings=self.secrets)
         answers = self.hooks.call("check_submit", plan=self.plan, survey=self._with_jobs(state))
         problems = (*self.plan.problems, *(problem for answer in answers for problem in answer))

@@ -260,8 +260,7 @@ def _with_scheduler(directory: Path, step: StepState, last: Submission | None, a
 
 
 def _since(directory: Path, step: StepState, answer: Answer) -> StepState:
-    """The scheduler's word, and what the job itself wrote since; whether an attempt that ended badly is queued
-    again, only the next word tells."""
+    """The scheduler's word, and what the job wrote since; whether it is queued again, the next word tells."""
     ended = exit_record(directory, step.step)
     if ended is None or ended.job != step.job:
         return step

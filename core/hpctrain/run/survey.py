@@ -69,6 +69,36 @@ def untrusted(plan: Plan, survey: Survey) -> Iterator[Problem]:
         )
 
 
+def closed(plan: Plan, binding: Binding, survey: Survey) -> Iterator[Problem]:
+    """Folders of this run that this user may not make: said before the queue, with the key that moves each."""
+    roles = {"runs", *({"checkpoints"} if plan.train else ())}
+    missing = (s.step.makes for s in plan.steps if not survey.artifact_exists.get(s.name))
+    roles |= {artifact.role for artifact in missing if artifact}
+    account = binding.account or plan.run.resources.account
+    for role in sorted(roles):
+        root, storage = binding.roots.get(role), plan.cluster.storage.get(role)
+        if not isinstance(root, str) or storage is None or storage.writable or storage.node_local:
+            continue
+        place = _existing(Path(root))
+        if os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+            continue
+        yield Problem(
+            code="closed-folder",
+            message=f"{role} of {plan.cluster.name} lie in {root}, and you may not write to {place}",
+            where=f"storage.{role}",
+            hint=f'[cluster.{plan.cluster.name}] {role} = "/path"      (in settings)'
+            + (
+                ", or another --account" if "{account}" in storage.path or "{project}" in storage.path else ""
+            ),
+            notes=(f"the account is {account}",) if account else (),
+        )
+
+
+def _existing(path: Path) -> Path:
+    """The folder itself, or the nearest above it that is there."""
+    return next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
+
+
 def accepted_owners(plan: Plan, role: str) -> trust.Accepted:
     """Whose artefacts of this role are used: the same in the plan, at submission and in the job."""
     from hpctrain_job import trust

@@ -80,12 +80,12 @@ START = starting.StartKeys(
 )
 """nanotron's own keys of where training starts, with what it does where they are missing."""
 PROGRESS = Pattern(
-    regex=r"iteration: (?P<step>\d+) / \d+ \| consumed_tokens: (?P<tokens>\S+)"
-    r".*? \| tokens_per_sec: (?P<tokens_per_s>\S+)"
-    r"(?:.*? \| grad_norm: (?P<grad_norm>\S+))?.*? \| lm_loss: (?P<loss>\S+) \| lr: (?P<lr>\S+)"
+    regex=r"iteration: (?P<step>\d+) / \d+ (?=(?:.*? \| grad_norm: (?P<grad_norm>\S+))?)"
+    r"\| consumed_tokens: (?P<tokens>\S+).*? \| tokens_per_sec: (?P<tokens_per_s>\S+)"
+    r".*? \| lm_loss: (?P<loss>\S+) \| lr: (?P<lr>\S+)"
     r" \| model_tflops_per_gpu: (?P<tflops_per_gpu>\S+)"
 )
-"""Its numbers have three digits and end in K, M, B, T, P or E."""
+"""Its numbers have three digits and end in K, M, B, T, P or E; grad_norm came before lm_loss once, now it is last."""
 
 
 @attrs.frozen(kw_only=True)
