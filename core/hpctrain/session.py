@@ -130,8 +130,14 @@ class Session:
         return self._plan
 
     def _planned(self) -> Plan:
+        run: RunSpec = self.run
+        missing: tuple[Problem, ...] = ()
+        if self.goal is not None and self.goal.step is not None:
+            from hpctrain.run.secrets import with_tokens_here
+
+            run, missing = with_tokens_here(run, self.goal.name, self.environ, self.source.settings.secrets)
         plan = planner.make(
-            self.run,
+            run,
             self.facts.cluster,
             self.pins,
             self.hooks.call,
@@ -141,7 +147,8 @@ class Session:
         )
         problems = plan.problems if self.goal is None else map(self.goal.reworded, plan.problems)
         old = loading.outdated(self._plugins)
-        return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(problems)))
+        every = (*missing, *problems)
+        return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(every)))
 
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""
@@ -324,7 +331,7 @@ def _all_at_once(source: RunSource, below: Iterable[Tier] = ()) -> Iterator[None
         for table, name in technologies(merged).items():
             try:
                 module = loading.load(admitted(loading.find(TECHNOLOGIES[table], name), source))
-            except HpctrainError as missing:
+            except HpctrainError as missing:  # noqa: PERF203  (two of them)
                 problems += merged.located(missing.problems)
             else:
                 if hasattr(module, "Options"):

@@ -42,7 +42,7 @@ def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
 def _ways_in(url: str) -> str:
     """How git is let into a private repository where nobody can type a password."""
     if not url.startswith(("http:", "https:")):
-        return "ssh-add on this machine, or ForwardAgent for it in your own ~/.ssh/config; the server must know the key"
+        return "ssh-add here, or ForwardAgent for this host in your ~/.ssh/config; the server knows the key"
     host, _, path = url.partition("://")[2].partition("/")
     ssh = f"git@{host.rpartition('@')[2]}:{path}"
     return f'git = "{ssh}" with an ssh key, or a login for {host} in ~/.netrc (chmod 600)'

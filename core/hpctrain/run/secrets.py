@@ -16,7 +16,8 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.model.run import RunSpec
 from hpctrain.plan.tokens import InNetrc, InVariable, TokenPlace, places
 from hpctrain.run import files
 from hpctrain.run.directory import RunDirectory
@@ -61,6 +62,24 @@ def require(
             notes=("the table belongs in your settings, never in the run file",),
         )
     return tuple(token for token in tokens.values() if token is not None)
+
+
+def with_tokens_here(
+    run: RunSpec, goal: str, environ: Mapping[str, str], settings: Mapping[str, Any]
+) -> tuple[RunSpec, tuple[Problem, ...]]:
+    """The run with those of its tokens that are here: a command in its environment may need none of them."""
+    missing = tuple(name for name in run.secrets if find(name, environ, settings=settings) is None)
+    problems = tuple(
+        Problem(
+            code="secret",
+            message=f"no token found for {name}: {goal} goes without it",
+            where="secrets",
+            fatal=False,
+        )
+        for name in missing
+    )
+    kept = tuple(name for name in run.secrets if name not in missing)
+    return attrs.evolve(run, secrets=kept), problems
 
 
 def folder(state: Path, run: RunDirectory) -> Path:

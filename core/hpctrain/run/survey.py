@@ -70,7 +70,7 @@ def untrusted(plan: Plan, survey: Survey) -> Iterator[Problem]:
 
 
 def closed(plan: Plan, binding: Binding, survey: Survey) -> Iterator[Problem]:
-    """Folders of this run that this user may not make: said before the queue, with the key that moves each."""
+    """Folders of this run that this user may not make: with the key that moves each."""
     roles = {"runs", *({"checkpoints"} if plan.train else ())}
     missing = (s.step.makes for s in plan.steps if not survey.artifact_exists.get(s.name))
     roles |= {artifact.role for artifact in missing if artifact}

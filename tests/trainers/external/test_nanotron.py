@@ -299,7 +299,7 @@ def test_a_time_between_checkpoints_says_nothing_to_it() -> None:
 @pytest.mark.parametrize("before", ["grad_norm: 1.2 | ", ""])
 @pytest.mark.parametrize("behind", ["grad_norm: 1.2 | ", ""])
 def test_its_log_is_read(before: str, behind: str) -> None:
-    """Where a gradient is clipped its norm is printed: at first before the loss, by the pinned commit behind."""
+    """Where a gradient is clipped its norm is printed: before the loss, or by the pinned commit behind."""
     (pattern,) = train(nanotron, _run()).progress
     lines = f"07/01 [INFO|DP=0|TP=0]: {LOG.format(before, behind)}\n{LOG.format('grad_norm: 9 | ', '')}"
     match = re.search(pattern.regex, lines)

@@ -85,7 +85,7 @@ PROGRESS = Pattern(
     r".*? \| lm_loss: (?P<loss>\S+) \| lr: (?P<lr>\S+)"
     r" \| model_tflops_per_gpu: (?P<tflops_per_gpu>\S+)"
 )
-"""Its numbers have three digits and end in K, M, B, T, P or E; grad_norm came before lm_loss once, now it is last."""
+"""Its numbers have three digits and end in K, M, B, T, P or E; grad_norm comes before lm_loss or last."""
 
 
 @attrs.frozen(kw_only=True)
