@@ -1,4 +1,4 @@
-"""What the site allows and asks for beyond its tables: who raises the cap, when large jobs begin, what hangs."""
+"""What the site allows and asks for beyond its tables: who raises the cap, when jobs begin, what hangs."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _found(nodes: Sequence[Node], settings: Mapping[str, object]) -> list[str]:
     lines = [Path(__file__).with_name("tokens.sh").read_text(encoding="utf-8")]
     for name in names:
         places = tokens.places(name, settings)
-        listed = ", ".join(map(str, places))
+        listed = f"none of: {', '.join(map(str, places))}"
         found = " || ".join(map(_looked_for, places))
         lines.append(
             f"if {found}; then take {shell.quoted(name)}; "
@@ -90,6 +90,8 @@ def _looked_for(place: tokens.TokenPlace) -> str:
         return f"in_variable {shell.name(place.name)}"
     if isinstance(place, tokens.InNetrc):
         return f"in_netrc {shell.quoted(place.host)}"
+    if place.path.startswith("~/"):
+        return f'in_file "${{HOME:-}}" {shell.quoted(place.path[1:])}'
     if not place.base:
         return f"in_file {shell.quoted(place.path)} ''"
     base = f"${{{shell.name(place.base)}:-{place.otherwise}}}"

@@ -73,7 +73,7 @@ take() {  # keeps what was found as the token of this name
 }
 
 lack() {  # nothing was found at these places
-  echo "the run needs the token $1, which is in none of: $2" >&2
+  echo "the run needs the token $1, which is in $2" >&2
   # shellcheck disable=SC2034  # run.sh ends by it when every token was looked for
   lacking=yes
 }
