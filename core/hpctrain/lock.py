@@ -51,9 +51,16 @@ class Lock:
 
 
 def path_of(run_file: Path) -> Path:
-    """`run.toml` -> `run.lock.toml`; a lock is its own lock."""
-    name = run_file.name
-    return run_file if name.endswith(".lock.toml") else run_file.with_name(f"{run_file.stem}.lock.toml")
+    """`run.toml` -> `run.lock.toml`; a lock is its own lock, whatever it is called."""
+    is_lock = run_file.name.endswith(".lock.toml") or MARK in _text(run_file).splitlines()
+    return run_file if is_lock else run_file.with_name(f"{run_file.stem}.lock.toml")
+
+
+def _text(run_file: Path) -> str:
+    try:
+        return run_file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):  # who reads the run file says so
+        return ""
 
 
 def request_hash(run: RunSpec) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hpctrain.model.duration import Duration
     from hpctrain.model.job import Allocation, Event, Job, JobFiles, JobState, Rule, State
     from hpctrain.model.layer import Bind, EnvVar, File, How, Layer, Module, Quote, Scope
-    from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
+    from hpctrain.model.plan import Binding, CodeState, EarlierRun, Plan, PlannedStep, Survey
     from hpctrain.model.reading import Reading
     from hpctrain.model.run import Asset, Code, Package, RunSpec, Stack
     from hpctrain.model.step import After, Artifact, Launch, Need, Pin, Ranks, Step, When
@@ -68,6 +68,7 @@ else:
             "Rule": "hpctrain.model.job:Rule",
             "State": "hpctrain.model.job:State",
             "Bind": "hpctrain.model.layer:Bind",
+            "EarlierRun": "hpctrain.model.plan:EarlierRun",
             "EnvVar": "hpctrain.model.layer:EnvVar",
             "File": "hpctrain.model.layer:File",
             "How": "hpctrain.model.layer:How",
@@ -82,6 +83,7 @@ else:
             "Reading": "hpctrain.model.reading:Reading",
             "Asset": "hpctrain.model.run:Asset",
             "Code": "hpctrain.model.run:Code",
+            "CodeState": "hpctrain.model.plan:CodeState",
             "Package": "hpctrain.model.run:Package",
             "RunSpec": "hpctrain.model.run:RunSpec",
             "Stack": "hpctrain.model.run:Stack",
@@ -125,8 +127,10 @@ __all__ = [
     "Cluster",
     "Cmd",
     "Code",
+    "CodeState",
     "ConfigError",
     "Duration",
+    "EarlierRun",
     "EnvVar",
     "Event",
     "File",

@@ -11,8 +11,9 @@ It prints nothing and raises the same problems as the command line shows.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from types import ModuleType
@@ -21,12 +22,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hpctrain import lock as locks
-from hpctrain.errors import ConfigError, NotReachable, Problem, fatal, raise_fatal
+from hpctrain.errors import ConfigError, HpctrainError, NotReachable, Problem, fatal, raise_fatal
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.scan import Entry, installed, names, published_clusters
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.job import Allocation
-from hpctrain.model.plan import Binding, Plan, Survey
+from hpctrain.model.plan import Binding, CodeState, Plan, Survey
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.plan import planner, queues
@@ -34,8 +35,9 @@ from hpctrain.plan.goal import Goal
 from hpctrain.run.bind import bind
 from hpctrain.run.survey import survey
 from hpctrain.run.this_computer import is_here
+from hpctrain.runfile.chosen import technologies
 from hpctrain.runfile.facts import Facts, installed_site_file, load_facts, site_file
-from hpctrain.runfile.layers.layers import Merged, merge
+from hpctrain.runfile.layers.layers import Merged, Tier, merge
 from hpctrain.runfile.layers.source import RunSource, read_run
 from hpctrain.runfile.load import Loaded, merged_run, structure_run
 from hpctrain.selection import Plugins, admitted, imported, registered
@@ -89,9 +91,11 @@ class Session:
         self.is_on_cluster: bool | None = None
         """Whether this computer belongs to the cluster; None: its host name tells."""
         self.source = _read_source(path, on, sets, account, self.environ)
-        self.facts = _read_facts(self.source, self.environ)
+        with _all_at_once(self.source):
+            self.facts = _read_facts(self.source, self.environ)
         self._layers = merged_run(self.source, self.facts.run_tiers)
-        self._plugins = imported(self.source, self.facts, self._layers, extra, self.environ)
+        with _all_at_once(self.source, self.facts.run_tiers):
+            self._plugins = imported(self.source, self.facts, self._layers, extra, self.environ)
         self.hooks = registered(self._plugins, goal, self.environ)
         self.loaded = _structured(self.source, self.facts, self._layers, self._plugins)
         self.cluster = queues.with_queue_hardware(self.facts.cluster, self.run.resources)
@@ -126,8 +130,14 @@ class Session:
         return self._plan
 
     def _planned(self) -> Plan:
+        run: RunSpec = self.run
+        missing: tuple[Problem, ...] = ()
+        if self.goal is not None and self.goal.step is not None:
+            from hpctrain.run.secrets import with_tokens_here
+
+            run, missing = with_tokens_here(run, self.goal.name, self.environ, self.source.settings.secrets)
         plan = planner.make(
-            self.run,
+            run,
             self.facts.cluster,
             self.pins,
             self.hooks.call,
@@ -137,17 +147,38 @@ class Session:
         )
         problems = plan.problems if self.goal is None else map(self.goal.reworded, plan.problems)
         old = loading.outdated(self._plugins)
-        return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(problems)))
+        every = (*missing, *problems)
+        return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(every)))
 
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""
-        return survey(self.plan(), self.binding, on_cluster=self.is_on_cluster)
+        return survey(self.plan(), self.binding, on_cluster=self.is_on_cluster, code=self.code_state())
+
+    def code_state(self) -> CodeState | None:
+        """How the repository of `[code] path` stands; None without one."""
+        if self.run.code is None or not self.run.code.path:
+            return None
+        from hpctrain.run.code_state import code_state
+
+        return code_state(self.run, self.source.base, self._tools())
 
     def check_files(self, tell: Tell | None = None) -> tuple[Problem, ...]:
-        """What is wrong with the data of a good plan that is on this machine; `tell` hears how far it is."""
+        """What is wrong with the data of a good plan that is on this machine, and what of its code no commit
+        holds; `tell` hears how far it is."""
+        if self.plan().train is None or fatal(self.plan().problems):
+            return ()
+        return (*self._layers.located(self._uncommitted()), *self._wrong_data(tell or _unheard))
+
+    def _uncommitted(self) -> Iterator[Problem]:
+        if state := self.code_state():
+            from hpctrain.run.code_state import uncommitted
+
+            yield from uncommitted(self.run, state)
+
+    def _wrong_data(self, tell: Tell) -> tuple[Problem, ...]:
         from hpctrain.run.present import present
 
-        if not self.hooks.answers("check_files") or self.plan().train is None or fatal(self.plan().problems):
+        if not self.hooks.answers("check_files"):
             return ()
         on_cluster = is_here(self.cluster) if self.is_on_cluster is None else self.is_on_cluster
         try:
@@ -155,7 +186,7 @@ class Session:
         except ConfigError:  # without an account, say; whoever needs the places tells it
             binding = None
         files = present(self.plan(), self.source.base, binding, on_cluster=on_cluster)
-        answers = self.hooks.call("check_files", run=self.run, files=files, tell=tell or _unheard)
+        answers = self.hooks.call("check_files", run=self.run, files=files, tell=tell)
         return self._layers.located(problem for answer in answers for problem in answer)
 
     def prepared(self) -> Prepared:
@@ -288,6 +319,31 @@ def _folder(entry: Entry) -> Path:
     return Path(str(loading.load(entry).__file__)).parent
 
 
+@contextlib.contextmanager
+def _all_at_once(source: RunSource, below: Iterable[Tier] = ()) -> Iterator[None]:
+    """What nobody has is told with all else that is wrong with the run file, so far as it can be told."""
+    try:
+        yield
+    except ConfigError as error:
+        below = tuple(below)
+        merged = merged_run(source, below)
+        problems, options = [*error.problems], {}
+        for table, name in technologies(merged).items():
+            try:
+                module = loading.load(admitted(loading.find(TECHNOLOGIES[table], name), source))
+            except HpctrainError as missing:  # noqa: PERF203  (two of them)
+                problems += merged.located(missing.problems)
+            else:
+                if hasattr(module, "Options"):
+                    options[table, name] = module.Options
+        try:
+            structure_run(source, below, merged=merged, options=options, known_names=_known_names(source))
+        except ConfigError as others:
+            # A cluster that is not known may say what seems to be missing.
+            problems += (p for p in others.problems if p.code != "missing-key")
+        raise ConfigError(*dict.fromkeys(problems)) from None
+
+
 def _structured(source: RunSource, facts: Facts, layers: Merged, plugins: Plugins) -> Loaded:
     """The run with the options of its plugins; ConfigError says all that is wrong with it."""
     tables = {kind: table for table, kind in TECHNOLOGIES.items()}
@@ -297,19 +353,23 @@ def _structured(source: RunSource, facts: Facts, layers: Merged, plugins: Plugin
         if entry.kind in tables and isinstance(module, ModuleType) and hasattr(module, "Options")
     }
     trainer = next((module for entry, module in plugins if entry.kind == "trainers"), None)
-    names_by_kind = {table: names(kind) for table, kind in TECHNOLOGIES.items()}
-    # Only `[on.X]` names a cluster that need not be installed.
-    published = published_clusters() if "on" in source.document.data else ()
-    names_by_kind["cluster"] = [*names("clusters"), *published]
-    names_by_kind["scheduler"] = names("schedulers")
     return structure_run(
         source,
         facts.run_tiers,
         merged=layers,
         options=options,
-        known_names=names_by_kind,
+        known_names=_known_names(source),
         stacks=getattr(trainer, "STACKS", {}),
     )
+
+
+def _known_names(source: RunSource) -> dict[str, list[str]]:
+    names_by_kind = {table: list(names(kind)) for table, kind in TECHNOLOGIES.items()}
+    # Only `[on.X]` names a cluster that need not be installed.
+    published = published_clusters() if "on" in source.document.data else ()
+    names_by_kind["cluster"] = [*names("clusters"), *published]
+    names_by_kind["scheduler"] = list(names("schedulers"))
+    return names_by_kind
 
 
 def detected() -> str:

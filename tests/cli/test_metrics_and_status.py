@@ -111,3 +111,14 @@ def test_an_option_that_is_a_command_here(here: Product, option: str, command: s
 def test_the_help_of_every_command_lists_the_options_of_all(here: Product) -> None:
     for words in (("plan",), ("init", "run"), ("status",)):
         assert "Everywhere: --json --quiet" in here(*words, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("echo well", 0), ("echo badly; exit 3", 8), ("echo killed; kill -9 $$", 8)]
+)
+def test_logs_that_were_followed_end_as_the_run_does(here: Product, script: str, code: int) -> None:
+    here.write(small(f"sleep 1; {script}"))
+    here("submit")
+    followed = here("logs", "-f", code=code)
+    assert followed.stdout.split()[0] == script.split(";")[0].split()[1]
+    assert ("error[job-failed]: small/1: step train failed" in followed.stderr) == bool(code)

@@ -21,6 +21,7 @@ from hpctrain.plan.explain import explain
 from hpctrain.run.editor import tunnel_name
 from hpctrain.run.poll import Poll
 from hpctrain.runfile.facts import load_cluster
+from hpctrain.session import Session
 from tests.clusters import HOMES, planned
 
 pytestmark = pytest.mark.usefixtures("workspace")
@@ -229,6 +230,40 @@ def test_large_jobs_begin_outside_business_hours(nodes: int, begin: str, asked: 
     assert len(found) == asked
     assert not [problem for problem in found if problem.fatal]
     assert not asked or "--begin=" in found[0].hint
+
+
+@pytest.mark.parametrize(
+    ("nodes", "settings", "asked"),
+    [(2, "moe_num_experts=8", 1), (1, "moe_num_experts=8", 0), (2, "moe_num_experts=1", 0), (2, "seed=8", 0)],
+)
+def test_experts_over_nodes_are_told_of_the_plugin_s_hang(
+    nodes: int, settings: str, asked: int, tmp_path: Path
+) -> None:
+    sets = (f"resources.nodes={nodes}", f"train.neox.settings.{settings}")
+    found = coded(plan_of(tmp_path, *sets, path=NEOX), "experts-hang")
+    assert len(found) == asked
+    assert not asked or ("1.8.1" in found[0].message and "1.17" in found[0].hint and not found[0].fatal)
+
+
+def test_users_with_a_dot_have_paths_and_scripts(tmp_path: Path) -> None:
+    """As the site names them: NAME.PROJECT, folders with the project's short name, accounts brics.PROJECT."""
+    environ = {
+        "USER": "ab1234.u6gg",
+        "HOME": "/home/u6gg/ab1234.u6gg",
+        "PROJECTDIR": "/projects/u6gg",
+        "SCRATCHDIR": "/scratch/u6gg/ab1234.u6gg",
+    }
+    one = Session(TWO, account="brics.u6gg", environ=environ)
+    one.is_on_cluster = True
+    assert one.binding.user == "ab1234.u6gg"
+    assert one.binding.roots["checkpoints"] == "/projects/u6gg/ab1234.u6gg/hpctrain/checkpoints"
+    assert one.binding.roots["runs"] == "/scratch/u6gg/ab1234.u6gg/hpctrain/runs"
+    files = one.files()
+    assert "ab1234.u6gg" in str(files["run.sh"]) + str(files["steps/train/job.sh"])
+    for name, content in files.items():
+        if name.endswith(".sh"):
+            text = content if isinstance(content, str) else content.decode()
+            assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0, name
 
 
 def test_every_job_has_a_folder_for_temporary_files_and_login_steps_keep_theirs(tmp_path: Path) -> None:

@@ -137,6 +137,23 @@ def test_a_repository_that_does_not_exist(tmp_path: Path) -> None:
         locked(run(code=Asset(git=str(tmp_path / "nothing"))))
 
 
+def test_a_private_repository_says_how_git_is_let_in(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real git, and a server that wants to know who asks; a host that is not there gets no such advice."""
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setenv("HOME", "/nowhere")
+    server.script = [status(401)]
+    with pytest.raises(NotReachable) as caught:
+        locked(run(code=Asset(git=f"{server.url}/me/private.git")))
+    (problem,) = caught.value.problems
+    host = server.url.partition("://")[2]
+    assert problem.hint == (
+        f'git = "git@{host}:me/private.git" with an ssh key, or a login for {host} in ~/.netrc (chmod 600)'
+    )
+    with pytest.raises(NotReachable) as caught:
+        locked(run(code=Asset(git="http://127.0.0.1:9/me/private.git")))
+    assert caught.value.problems[0].hint == ""
+
+
 def test_revisions_of_the_hub(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(server, tmp_path, "org/d", "dataset")
     spec = run(dataset=Asset(hub="org/d"), fixed=Asset(hub="org/m", revision="b" * 40))

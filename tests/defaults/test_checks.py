@@ -13,7 +13,7 @@ from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster, Place, Queue
 from hpctrain.model.duration import Duration
 from hpctrain.model.layer import EnvVar, Layer
-from hpctrain.model.run import Asset, Code, Resources, RunSpec, TrainSpec
+from hpctrain.model.run import Asset, Resources, RunSpec, TrainSpec
 from hpctrain.model.step import Need, Pin
 from hpctrain.model.train import Numbers, Train
 from hpctrain.model.words import Loc, Word
@@ -257,11 +257,6 @@ def test_a_role_that_the_cluster_lacks() -> None:
 
     assert said("assets") == said("runfile") == []
     assert said("asets") == [('toy has no storage role "asets"', 'Loc("assets")', True)]
-
-
-def test_a_dirty_tree_is_named() -> None:
-    spec = RunSpec(name="r", cluster="toy", code=Code(path="src", sha256="a", dirty=True))
-    assert "src has changes" in {p.code: p for p in plan(spec, site()).problems}["dirty-tree"].message
 
 
 def test_the_key_that_was_said_is_named() -> None:

@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import ConfigError
+from hpctrain.model.run import Resources
+from hpctrain.model.words import Secret
+from hpctrain.plan.goal import Goal
 from hpctrain.run import secrets
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.goals import execute
 from hpctrain.run.scrub import scrub
+from hpctrain.session import Session
 from tests.run.conftest import mode
 
 HF = "hf_" + "aB3" * 12
@@ -187,3 +192,23 @@ def test_a_megabyte_is_scrubbed_quickly() -> None:
     began = time.process_time()
     scrub("://" * 300_000 + "token=" * 50_000, ["value"])
     assert time.process_time() - began < 2
+
+
+def test_a_command_on_a_node_needs_no_token_that_is_not_here(tmp_path: Path) -> None:
+    """`exec -- nvidia-smi` asks for nothing; a token that is here it gets, as the training does."""
+    run = tmp_path / "run.toml"
+    run.write_text(
+        'name = "r"\ncluster = "local"\nsecrets = ["huggingface", "wandb"]\n[environment]\nuse = ""\n'
+        '[train]\nuse = "command"\n[train.command]\nargv = ["true"]\n'
+    )
+
+    def planned(goal: Goal | None) -> tuple[list[str], list[str]]:
+        environ = {"HOME": str(tmp_path), "USER": "me", "WANDB_API_KEY": "k3y"}
+        plan = Session(run, environ=environ, goal=goal).plan()
+        env = plan.steps[-1].around.env
+        told = [p.message for p in plan.problems if p.code == "secret"]
+        return sorted(v.value.name for v in env if isinstance(v.value, Secret)), told
+
+    said = "no token found for huggingface: exec goes without it"
+    assert planned(execute(["true"], Resources(nodes=1))) == (["wandb"], [said])
+    assert planned(None) == (["huggingface", "wandb"], [])

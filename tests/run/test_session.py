@@ -100,3 +100,42 @@ def test_prepared_refuses_another_computer(session: Session) -> None:
         far.judge()
     assert "hpctrain eject" in caught.value.problems[0].hint
     assert far.plan.cluster.name == "frontier"
+
+
+def test_a_lock_is_a_lock_under_any_name(session: Session) -> None:
+    """A copy without its suffix was planned without its pins, in silence."""
+    pinned = session.with_pins(PINS)
+    copy = session.source.path.with_name("paper.toml")
+    copy.write_bytes(path_of(session.source.path).read_bytes())
+    again = Session(copy, environ=session.environ)
+    assert (again.locked, set(again.pins)) == (True, set(PINS))
+    assert again.plan().digest == pinned.plan().digest
+    again.with_pins(PINS[:1])
+    assert {path.name for path in copy.parent.iterdir()} == {"run.toml", "run.lock.toml", "paper.toml"}
+    assert set(Session(copy, environ=session.environ).pins) == set(PINS[:1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('cluster = "local"', 'cluster = "olivai"'),
+        ('use = "command"', 'use = "comand"'),
+        ('use = "venv"', 'use = "vanv"'),
+    ],
+)
+def test_a_name_that_nobody_has_hides_no_other_mistake(session: Session, old: str, new: str) -> None:
+    text = RUN.replace(old, new).replace('"hello"', '"hello"\ncolour = "red"')
+    session.source.path.write_text(text + '[resources]\ntime = 5\ngpus = "two"\n')
+    with pytest.raises(ConfigError) as caught:
+        Session(session.source.path, environ=session.environ)
+    codes = sorted(problem.code for problem in caught.value.problems)
+    assert [code for code in codes if code != "no-plugin"] == ["unknown-key", "wrong-type", "wrong-type"]
+    assert "no-plugin" in codes
+    assert all(problem.span is not None for problem in caught.value.problems)
+
+
+def test_two_names_that_nobody_has_are_both_told(session: Session) -> None:
+    session.source.path.write_text(RUN.replace('"local"', '"olivai"').replace('"command"', '"comand"'))
+    with pytest.raises(ConfigError) as caught:
+        Session(session.source.path, environ=session.environ)
+    assert [problem.where for problem in caught.value.problems] == ["cluster", "train.use"]

@@ -235,3 +235,20 @@ def test_a_login_step_behind_a_job_waits_and_a_builder_builds(world: World) -> N
 def test_one_word_for_a_run(words: str, state: State) -> None:
     make: Callable[[str], StepState] = lambda word: StepState(step="s", state=State(word))  # noqa: E731
     assert run_state(map(make, words.split())) is state
+
+
+def test_a_job_that_ended_since_the_last_answer_says_so(world: World) -> None:
+    """Until the scheduler may be asked again nobody knows whether it is queued again."""
+    world.submitted()
+    world.jobs = [job(State.RUNNING)]
+    assert world.step().reason == ""
+    world.now += 9
+    world.ended(code=1)
+    found = world.step()
+    assert (found.state, found.exit_code, world.asked) == (State.RUNNING, 1, 1)
+    assert found.reason == "it ended with exit code 1, which the scheduler's last answer does not know"
+    world.now += 9
+    assert (world.step().reason, world.asked) == ("", 2)  # a fresh answer knows: it runs again
+    world.jobs = []
+    world.now += 11
+    assert world.step().state is State.FAILED

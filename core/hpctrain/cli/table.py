@@ -68,7 +68,7 @@ SYNONYMS = {
     "wandb": "sync", "loss": "metrics", "cluster": "clusters", "fetch": "stage", "download": "stage",
 }  # fmt: skip
 """What people type who come from elsewhere -> what it is called here."""
-OPTION_SYNONYMS = {"--dry-run": "plan", "--dryrun": "plan", "--test-only": "plan", "--resume": "continue"}
+OPTION_SYNONYMS = {"--dry-run": "plan", "--dryrun": "plan", "--test-only": "plan"}
 """An option that is a command here."""
 
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}

@@ -34,7 +34,6 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
         *_moving(plan),
         *_roles(plan),
         *_unused(plan),
-        *_dirty(run),
         *unheard(cluster),
     ]
 
@@ -182,16 +181,6 @@ def _locs(value: Any) -> list[Loc]:
 
 def _below(loc: Loc, folder: Loc) -> bool:
     return loc.role == folder.role and f"{loc.path}/".startswith(f"{folder.path}/")
-
-
-def _dirty(run: RunSpec) -> Iterator[Problem]:
-    if run.code is not None and run.code.dirty:
-        yield Problem(
-            code="dirty-tree",
-            message=f"{run.code.path} has changes that no commit holds; the key names their content",
-            where="code.path",
-            fatal=False,
-        )
 
 
 def unheard(cluster: Cluster) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=20"}
 """Git must not wait for a password that nobody can type."""
+_LOGIN = re.compile(
+    r"could not read (Username|Password)|Authentication failed|Permission denied \(|terminal prompts disabled"
+    r"|error: 40[13]|Repository not found|repository .* not found|Could not read from remote repository",
+    re.IGNORECASE,
+)
+"""What git and servers say to somebody whom they do not know; a private repository is not found, say some."""
 
 
 @hookimpl
@@ -30,6 +37,15 @@ def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
     for name, (repo, kind, revision, where) in snapshots(run).items():
         pins.append(Pin(name, "hub", _revision(repo, kind, revision, where, tools)))
     return pins
+
+
+def _ways_in(url: str) -> str:
+    """How git is let into a private repository where nobody can type a password."""
+    if not url.startswith(("http:", "https:")):
+        return "ssh-add here, or ForwardAgent for this host in your ~/.ssh/config; the server knows the key"
+    host, _, path = url.partition("://")[2].partition("/")
+    ssh = f"git@{host.rpartition('@')[2]}:{path}"
+    return f'git = "{ssh}" with an ssh key, or a login for {host} in ~/.netrc (chmod 600)'
 
 
 def repositories(run: RunSpec) -> Iterator[tuple[str, str, str]]:
@@ -61,7 +77,8 @@ def _commit(url: str, rev: str, where: str, tools: ProgramRunner) -> str:
     done = tools.run(argv, env=QUIET, inherit=True, timeout=120, ok=range(256))
     if done.code:
         error_lines = tuple(tools.scrubbed(done.err).strip().splitlines()[-3:])
-        raise NotReachable.of("git", f"git cannot read {url}", where=where, notes=error_lines)
+        hint = _ways_in(url) if _LOGIN.search(done.err) else ""
+        raise NotReachable.of("git", f"git cannot read {url}", where=where, notes=error_lines, hint=hint)
     rows: dict[str, str] = {}
     for line in done.out.splitlines():
         commit, name = line.split("\t", 1)

@@ -114,6 +114,28 @@ class Refusal:
 
 
 @frozen(kw_only=True)
+class CodeState:
+    """The repository in which the run's own code lies; what of it no commit holds travels all the same."""
+
+    commit: str
+    """The commit that is checked out; empty in a repository without one."""
+    changed: int
+    """Files below the code's folder that are changed, new or gone since that commit."""
+
+
+@frozen(kw_only=True)
+class EarlierRun:
+    """A run of the same plan that was started before."""
+
+    title: str
+    """Its name and number."""
+    finished: bool
+    """Its training ended well."""
+    step: int | None
+    """The step of its newest checkpoint; None without one."""
+
+
+@frozen(kw_only=True)
 class Survey:
     """What this machine says now; shown beside the plan and never part of it."""
 
@@ -129,5 +151,9 @@ class Survey:
     """The user's own jobs, where a limit of a queue or a plugin's `check_submit` wants to know them."""
     project: tuple[JobState, ...] = ()
     """The jobs of all users of the run's account, where the site's policy has a cap over them."""
+    code: CodeState | None = None
+    """How `[code] path` stands, also off the cluster; None where it is in no repository."""
+    earlier: EarlierRun | None = None
+    """The newest run of the same plan; a second submission starts anew, unless it is told to go on."""
     at: str = ""
     """When; ISO."""

@@ -188,8 +188,6 @@ class Code:
     """A folder beside the run file, or from / on the cluster; each run copies all of it, so keep data out."""
     sha256: str = attrs.field(default="", metadata=BY_CORE)
     """What the folder holds; core counts it."""
-    dirty: bool = attrs.field(default=False, metadata=BY_CORE)
-    """Whether it has changes that no commit holds; core looks."""
 
 
 @frozen(kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from hpctrain.model.cluster import Cluster, Place
@@ -11,9 +10,8 @@ from hpctrain.model.network import NetVar, Network
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Need, Step
 from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word, template
+from hpctrain.plan import tokens
 
-TOKENS = {"huggingface": "HF_TOKEN", "wandb": "WANDB_API_KEY"}
-"""Where tools look for a token; another secret's variable is its own name in capitals."""
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
 SOURCE = Var("HPC_SOURCE")
 """The run's own copy of its code; the asset itself is shared by all runs of the same code."""
@@ -44,7 +42,7 @@ def secrets_layer(run: RunSpec) -> Layer:
     """The run's tokens in the variables where programs look for them, in the training step alone."""
     env = (
         EnvVar(
-            name=TOKENS.get(name) or re.sub(r"\W", "_", name).upper(),
+            name=tokens.variable(name),
             value=Secret(name),
             why=f"the run file names the secret {name}",
             source="core",

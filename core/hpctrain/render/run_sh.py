@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.step import When
 from hpctrain.model.words import Cmd, Secret, Var, words_in
+from hpctrain.plan import tokens
 from hpctrain.render import shell
 from hpctrain.render.scripts import secret_place
 
@@ -31,11 +33,6 @@ tag() {  # names a job before the scheduler is asked
   HPC_TAG=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')
 }
 
-token() {  # puts a secret of this shell's where the step reads it
-  mkdir -p "${1%/*}"
-  printf '%s\\n' "$2" >"$1"
-}
-
 wait_for() {  # a job's own exit record, however long it queues
   echo "waiting for $1"
   until [[ -e steps/$1/exit ]]; do sleep "${HPC_POLL:-30}"; done
@@ -44,13 +41,16 @@ wait_for() {  # a job's own exit record, however long it queues
 """
 
 
-def run_sh(plan: Plan, nodes: Sequence[Node], binding: Binding) -> str:
-    """The script: steps here one by one, jobs chained by their dependencies."""
+def run_sh(plan: Plan, nodes: Sequence[Node], binding: Binding, settings: Mapping[str, object]) -> str:
+    """The script: steps here one by one, jobs chained by their dependencies.
+
+    `settings` are the user's table of secrets: where a token is kept, never what it is.
+    """
     title = shell.comment(f"{plan.run.name} on {plan.cluster.name}, plan {plan.digest[:8]}")
-    lines = ["#!/bin/bash", f"# {title}: bash run.sh", HEAD]
+    lines = ["#!/bin/bash", f"# {title}: bash run.sh", HEAD, *_found(nodes, settings)]
     jobs = [node.name for node in nodes if not node.here]
     for node in nodes:
-        lines += _tokens(node.name, plan, binding)
+        lines += _tokens(node, plan, binding)
         lines += _local_step(node, jobs) if node.submit is None else _job(node, node.submit, jobs, binding)
     if jobs and nodes[-1].submit is not None:
         # one that fails lets those behind it go without a word: nobody would write their record
@@ -68,15 +68,41 @@ def _chain(nodes: Sequence[Node], jobs: Iterable[str]) -> list[str]:
     return [node.name for node in nodes if node.name in needed and node.name in jobs]
 
 
-def _tokens(step: str, plan: Plan, binding: Binding) -> list[str]:
-    """The step's secrets, which whoever starts run.sh has in the same variables."""
-    planned = plan.step_named(step)
-    assert planned is not None, step
+def _found(nodes: Sequence[Node], settings: Mapping[str, object]) -> list[str]:
+    """Every token of the run, looked for before anything is begun."""
+    names = dict.fromkeys(name for node in nodes for name in node.secrets)
+    if not names:
+        return []
+    lines = [Path(__file__).with_name("tokens.sh").read_text(encoding="utf-8")]
+    for name in names:
+        places = tokens.places(name, settings)
+        listed = f"none of: {', '.join(map(str, places))}"
+        found = " || ".join(map(_looked_for, places))
+        lines.append(
+            f"if {found}; then take {shell.quoted(name)}; "
+            f"else lack {shell.quoted(name)} {shell.quoted(listed)}; fi"
+        )
+    return [*lines, "[[ -z $lacking ]] || exit 2"]
+
+
+def _looked_for(place: tokens.TokenPlace) -> str:
+    if isinstance(place, tokens.InVariable):
+        return f"in_variable {shell.name(place.name)}"
+    if isinstance(place, tokens.InNetrc):
+        return f"in_netrc {shell.quoted(place.host)}"
+    if place.path.startswith("~/"):
+        return f'in_file "${{HOME:-}}" {shell.quoted(place.path[1:])}'
+    if not place.base:
+        return f"in_file {shell.quoted(place.path)} ''"
+    base = f"${{{shell.name(place.base)}:-{place.otherwise}}}"
+    return f'in_file "{base}" {shell.quoted(place.path)}'
+
+
+def _tokens(node: Node, plan: Plan, binding: Binding) -> list[str]:
+    """The step's tokens, each in a private file."""
     return [
-        f"token {shell.word(secret_place(plan, step, var.value), binding)} "
-        f'"${{{shell.name(var.name)}:?the run needs this token}}"'
-        for var in planned.around.env
-        if isinstance(var.value, Secret)
+        f"token {shell.quoted(name)} {shell.word(secret_place(plan, node.name, Secret(name)), binding)}"
+        for name in node.secrets
     ]
 
 
@@ -95,6 +121,7 @@ def _job(node: Node, submit: Cmd, jobs: Iterable[str], binding: Binding) -> list
         *([f'HPC_AFTER="{after}"'] if edges else []),
         f"{name}=$({shell.words(argv, binding)})",
         f"{name}=${{{name}%%;*}}",
+        *(["placed=()"] if node.secrets else []),
         f'echo {shell.quoted(node.name)} "job ${name}"',
     ]
 

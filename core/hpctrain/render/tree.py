@@ -32,6 +32,8 @@ class Sources:
     run_file: str
     lock: str = ""
     code: bytes = b""
+    secrets: Mapping[str, object] = attrs.field(factory=dict)
+    """The table of secrets in the user's settings: where each is kept."""
 
 
 def tree(plan: Plan, binding: Binding, render: Render, sources: Sources) -> dict[str, str | bytes]:
@@ -50,7 +52,7 @@ def tree(plan: Plan, binding: Binding, render: Render, sources: Sources) -> dict
         contents |= files
         nodes.append(node)
     contents["graph.json"] = nodes_text(plan, nodes, binding)
-    contents["run.sh"] = run_sh(plan, nodes, binding)
+    contents["run.sh"] = run_sh(plan, nodes, binding, sources.secrets)
     return contents
 
 

@@ -13,15 +13,19 @@ from hpctrain.errors import ConfigError, NotReachable, Problem, StepRefused, rai
 from hpctrain.hooks.manager import Hooks
 from hpctrain.model.cluster import Queue
 from hpctrain.model.job import Allocation, JobFiles, JobState
-from hpctrain.model.plan import Binding, Plan, PlannedStep, Survey
+from hpctrain.model.plan import Binding, CodeState, Plan, PlannedStep, Survey
 from hpctrain.model.words import Secret
+from hpctrain.plan.encode import encode
+from hpctrain.plan.tokens import TokenPlace, places
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run import files, jobzip, secrets
+from hpctrain.run.code_state import code_state
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.earlier import earlier_runs
 from hpctrain.run.executor import OnProgress, Outcome
 from hpctrain.run.live import LiveRun, graph_of, query_jobs
 from hpctrain.run.registry import Registry
-from hpctrain.run.survey import survey, untrusted
+from hpctrain.run.survey import closed, survey, untrusted
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust
 
@@ -50,7 +54,7 @@ class Prepared:
 
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""
-        return survey(self.plan, self.binding, on_cluster=self.is_on_cluster)
+        return survey(self.plan, self.binding, on_cluster=self.is_on_cluster, code=self._code())
 
     def judge(self) -> tuple[Problem, ...]:
         """Every problem of the plan, and what speaks against submitting now; fatal ones raise."""
@@ -58,7 +62,7 @@ class Prepared:
         state = self.survey()
         if not state.is_on_cluster:
             raise self._elsewhere()
-        raise_fatal(untrusted(self.plan, state))
+        raise_fatal((*untrusted(self.plan, state), *closed(self.plan, self.binding, state)))
         secrets.require(_tokens(self.plan), self.environ, settings=self.secrets)
         answers = self.hooks.call("check_submit", plan=self.plan, survey=self._with_jobs(state))
         problems = (*self.plan.problems, *(problem for answer in answers for problem in answer))
@@ -73,8 +77,13 @@ class Prepared:
             run_file=self.run_file.read_text(encoding="utf-8"),
             lock=self.lock_path.read_text(encoding="utf-8") if is_locked else "",
             code=jobzip.build(packages).data,
+            secrets=self.secrets,
         )
         return tree(self.plan, self.binding, self._render, sources)
+
+    def token_places(self) -> dict[str, tuple[TokenPlace, ...]]:
+        """Token of the run -> where it is looked for, best first."""
+        return {name: places(name, self.secrets) for name in _tokens(self.plan)}
 
     def eject(self, folder: Path) -> None:
         """Write the same files into a folder of the user's, as scripts to run without hpctrain."""
@@ -98,17 +107,13 @@ class Prepared:
 
     def under_way(self) -> LiveRun | None:
         """The newest run of the same plan whose jobs are not over: a second start goes on with it."""
-        earlier = self.earlier_runs()
-        run = self._live(earlier[-1]) if earlier else None
+        run = self.newest_run()
         return run if run is not None and run.in_progress() else None
 
-    def earlier_runs(self) -> list[RunDirectory]:
-        """The runs of the same plan, the newest last."""
-        root = self.binding.roots.get("runs")
-        if not isinstance(root, str):
-            return []
-        runs = RunDirectory.all(Path(root, self.plan.run.name))
-        return [run for run in runs if run.digest8 == self.plan.digest[:8]]
+    def newest_run(self) -> LiveRun | None:
+        """The newest run of the same plan."""
+        runs = earlier_runs(self.plan, self.binding)
+        return self._live(runs[-1]) if runs else None
 
     def _live(self, directory: RunDirectory) -> LiveRun:
         return LiveRun(
@@ -127,6 +132,7 @@ class Prepared:
         storage = plan.cluster.storage.get("runs")
         accepted = trust.Accepted(storage.owners if storage else ())
         run = RunDirectory.create(Path(root), plan.run.name, plan.digest, self.contents(), accepted)
+        code = self._code()
         run.record.append(
             "created",
             digest=plan.digest,
@@ -134,9 +140,13 @@ class Prepared:
             plugins=list(plan.plugins),
             loaded=self.hooks.files,
             python=sys.executable,
+            **({"code": encode(code)} if code else {}),
         )
         Registry.of(self.environ).add(run, plan.cluster.name)
         return run
+
+    def _code(self) -> CodeState | None:
+        return code_state(self.plan.run, Path(str(self.binding.roots["runfile"])), self.tools)
 
     def _render(self, step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         job_files: JobFiles = self.hooks.need("render_job", step=step, plan=plan, binding=binding)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import netrc
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 from attrs import frozen
 
-from hpctrain.errors import ConfigError
+from hpctrain.errors import ConfigError, Problem
+from hpctrain.model.run import RunSpec
+from hpctrain.plan.tokens import InNetrc, InVariable, TokenPlace, places
 from hpctrain.run import files
 from hpctrain.run.directory import RunDirectory
 from hpctrain_job import trust
@@ -31,28 +33,18 @@ class Token:
     place: str
 
 
-_WANDB_HOST = "api.wandb.ai"
-
-_VARIABLES = {
-    "huggingface": ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
-    "wandb": ("WANDB_API_KEY",),
-}
-
-
 def find(
     name: str,
     environ: Mapping[str, str],
     *,
     settings: Mapping[str, Any] | None = None,
 ) -> Token | None:
-    """The token called `name`: from `[secrets]` of the settings, else where its tools keep it."""
-    if settings and name in settings:
-        return _from_settings(name, settings[name], environ)
-    for variable in _VARIABLES.get(name, ()):
-        if environ.get(variable, "").strip():
-            return _token(name, environ[variable], f"${variable}")
-    tokens = _from_tools(name, environ)
-    return next(tokens, None)
+    """The token called `name`, at the first of its places that has one."""
+    for place in places(name, settings):
+        token = _at(name, place, environ, required=bool(settings and name in settings))
+        if token is not None:
+            return token
+    return None
 
 
 def require(
@@ -70,6 +62,24 @@ def require(
             notes=("the table belongs in your settings, never in the run file",),
         )
     return tuple(token for token in tokens.values() if token is not None)
+
+
+def with_tokens_here(
+    run: RunSpec, goal: str, environ: Mapping[str, str], settings: Mapping[str, Any]
+) -> tuple[RunSpec, tuple[Problem, ...]]:
+    """The run with those of its tokens that are here: a command in its environment may need none of them."""
+    missing = tuple(name for name in run.secrets if find(name, environ, settings=settings) is None)
+    problems = tuple(
+        Problem(
+            code="secret",
+            message=f"no token found for {name}: {goal} goes without it",
+            where="secrets",
+            fatal=False,
+        )
+        for name in missing
+    )
+    kept = tuple(name for name in run.secrets if name not in missing)
+    return attrs.evolve(run, secrets=kept), problems
 
 
 def folder(state: Path, run: RunDirectory) -> Path:
@@ -109,19 +119,20 @@ def remove(state: Path, run: RunDirectory, step: str) -> None:
             home.rmdir()
 
 
-def _from_settings(name: str, source: Any, environ: Mapping[str, str]) -> Token:
-    where = f"secrets.{name}"
-    if not isinstance(source, Mapping) or len(source) != 1 or not {*source} <= {"file", "env"}:
-        raise ConfigError.of(
-            "secret",
-            f"{where} must say where the token comes from",
-            where=where,
-            hint=f'{name} = {{ file = "~/.config/{name}-token" }}   or   {{ env = "NAME" }}',
-        )
-    if "env" in source:
-        return _token(name, environ.get(str(source["env"]), ""), f"${source['env']}")
-    path = _home_path(str(source["file"]), environ)
-    return _token(name, _text_of(path), str(path))
+def _at(name: str, place: TokenPlace, environ: Mapping[str, str], *, required: bool) -> Token | None:
+    """The token at one place; None where it is not there, unless it must be."""
+    if isinstance(place, InVariable):
+        value = environ.get(place.name, "")
+        return _token(name, value, str(place)) if required or value.strip() else None
+    if isinstance(place, InNetrc):
+        path = _home_path(environ.get("NETRC", "~/.netrc"), environ)
+        value = _netrc_password(path, place.host)
+        return _token(name, value, str(path)) if value else None
+    base = environ.get(place.base) or place.otherwise
+    if place.base and not base:
+        return None
+    path = _home_path(base + place.path, environ)
+    return _token(name, _text_of(path), str(path)) if required or path.is_file() else None
 
 
 def _text_of(path: Path) -> str:
@@ -138,34 +149,12 @@ def _text_of(path: Path) -> str:
         return path.read_text("utf-8", "replace")
 
 
-def _from_tools(name: str, environ: Mapping[str, str]) -> Iterator[Token]:
-    if name == "huggingface":
-        for path in _hub_files(environ):
-            if path.is_file():
-                yield _token(name, _text_of(path), str(path))
-    elif name == "wandb":
-        path = _home_path(environ.get("NETRC", "~/.netrc"), environ)
-        value = _netrc_password(path)
-        if value:
-            yield _token(name, value, str(path))
-
-
-def _hub_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    if environ.get("HF_TOKEN_PATH"):
-        yield _home_path(environ["HF_TOKEN_PATH"], environ)
-    if environ.get("HF_HOME"):
-        yield _home_path(environ["HF_HOME"], environ) / "token"
-    cache = environ.get("XDG_CACHE_HOME") or "~/.cache"
-    yield _home_path(cache, environ) / "huggingface" / "token"
-    yield _home_path("~/.huggingface/token", environ)
-
-
-def _netrc_password(path: Path) -> str:
+def _netrc_password(path: Path, host: str) -> str:
     if not path.is_file():
         return ""
     _text_of(path)
     try:
-        entry = netrc.netrc(path).authenticators(_WANDB_HOST)
+        entry = netrc.netrc(path).authenticators(host)
     except (netrc.NetrcParseError, OSError, UnicodeDecodeError):
         # Its message quotes the file, so neither it nor its cause may be shown.
         raise ConfigError.of("secret", f"{path} cannot be read as a netrc file") from None

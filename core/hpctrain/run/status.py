@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -240,7 +241,7 @@ def _with_scheduler(directory: Path, step: StepState, last: Submission | None, a
     jobs = [job for job in answer.jobs if _is_job_of(job, last)]
     live = next((job for job in jobs if not job.state.over), None)
     if live is not None:
-        result = _by_scheduler(step.step, live)
+        result = _since(directory, _by_scheduler(step.step, live), answer)
         return (
             attrs.evolve(result, ending=True, reason="cancelled, it is ending") if last.cancelled else result
         )
@@ -256,6 +257,18 @@ def _with_scheduler(directory: Path, step: StepState, last: Submission | None, a
     state = State.CANCELLED if jobs[0].state is State.CANCELLED else result.state
     reason = ", ".join(filter(None, (jobs[0].reason, result.reason)))
     return attrs.evolve(result, state=state, reason=reason, scheduler=jobs[0])
+
+
+def _since(directory: Path, step: StepState, answer: Answer) -> StepState:
+    """The scheduler's word, and what the job wrote since; whether it is queued again, the next word tells."""
+    ended = exit_record(directory, step.step)
+    if ended is None or ended.job != step.job:
+        return step
+    with contextlib.suppress(OSError):
+        if time.time() - (directory / "steps" / step.step / "exit").stat().st_mtime < answer.age_s:
+            reason = f"it ended with exit code {ended.code}, which the scheduler's last answer does not know"
+            return attrs.evolve(step, reason=reason, exit_code=ended.code)
+    return step
 
 
 def _chain_with_scheduler(

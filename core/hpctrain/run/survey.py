@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpctrain.errors import Problem
-from hpctrain.model.job import JobState
-from hpctrain.model.plan import Binding, Plan, Refusal, Survey
+from hpctrain.model.plan import Binding, CodeState, Plan, Refusal, Survey
 from hpctrain.model.words import Loc
 from hpctrain.run.clock import now
+from hpctrain.run.earlier import newest
 from hpctrain.run.this_computer import is_here
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ def survey(
     plan: Plan,
     binding: Binding,
     *,
-    jobs: tuple[JobState, ...] = (),
     on_cluster: bool | None = None,
+    code: CodeState | None = None,
 ) -> Survey:
-    """Look at what `plan` needs; off its cluster nothing is looked at and nothing is known."""
+    """Look at what `plan` needs; off its cluster nothing is looked at, and of it only the `code` is known."""
     is_on_cluster = is_here(plan.cluster) if on_cluster is None else on_cluster
     if not is_on_cluster:
-        return Survey(is_on_cluster=False, jobs=jobs, at=now())
+        return Survey(is_on_cluster=False, code=code, at=now())
     from hpctrain_job import trust
 
     judgements = _judgements(plan, binding)
@@ -41,7 +41,8 @@ def survey(
             if j.verdict is trust.Verdict.REFUSED
         },
         free_gb=_free(binding),
-        jobs=jobs,
+        code=code,
+        earlier=newest(plan, binding),
         at=now(),
     )
 
@@ -66,6 +67,36 @@ def untrusted(plan: Plan, survey: Survey) -> Iterator[Problem]:
                 f'or your own place, in settings: [cluster.{plan.cluster.name}] {refusal.role} = "/path"',
             ),
         )
+
+
+def closed(plan: Plan, binding: Binding, survey: Survey) -> Iterator[Problem]:
+    """Folders of this run that this user may not make: with the key that moves each."""
+    roles = {"runs", *({"checkpoints"} if plan.train else ())}
+    missing = (s.step.makes for s in plan.steps if not survey.artifact_exists.get(s.name))
+    roles |= {artifact.role for artifact in missing if artifact}
+    account = binding.account or plan.run.resources.account
+    for role in sorted(roles):
+        root, storage = binding.roots.get(role), plan.cluster.storage.get(role)
+        if not isinstance(root, str) or storage is None or storage.writable or storage.node_local:
+            continue
+        place = _existing(Path(root))
+        if os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+            continue
+        yield Problem(
+            code="closed-folder",
+            message=f"{role} of {plan.cluster.name} lie in {root}, and you may not write to {place}",
+            where=f"storage.{role}",
+            hint=f'[cluster.{plan.cluster.name}] {role} = "/path"      (in settings)'
+            + (
+                ", or another --account" if "{account}" in storage.path or "{project}" in storage.path else ""
+            ),
+            notes=(f"the account is {account}",) if account else (),
+        )
+
+
+def _existing(path: Path) -> Path:
+    """The folder itself, or the nearest above it that is there."""
+    return next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
 
 
 def accepted_owners(plan: Plan, role: str) -> trust.Accepted:

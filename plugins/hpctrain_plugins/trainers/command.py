@@ -29,7 +29,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import caches, ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts, tracker
 
 HPCTRAIN_API = 1
 
@@ -101,6 +101,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
                 *(ranks.PER_GPU if once_per_gpu else ()),
                 threads,
                 *caches.env(cluster),
+                *tracker.mode(run, cluster, used=False),
                 *(_START if start != "" else ()),
             ),
             job=(*caches.job(cluster), *beginning.job),

@@ -38,7 +38,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import caches, ranks, starts, trl_checks, trl_numbers
+from hpctrain_plugins.trainers import caches, ranks, starts, tracker, trl_checks, trl_numbers
 from hpctrain_plugins.trainers.config_file import json_file
 from hpctrain_trl.settings import ABOUT_DATA, CHECKPOINT, CHECKPOINT_LAST, FIELDS
 
@@ -104,11 +104,12 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         Join(Var("HPC_RUN"), f"/steps/train/{_CONFIG}"),
     )
     per_gpu = options.ranks == "per_gpu"
+    tracked = tracker.mode(run, cluster, used=options.report_to == "wandb" or bool(options.wandb_project))
     ranks_per_node = options.processes_per_node or max(1, ranks.gpus_per_node(run, cluster))
     return Train(
         argv=(*(("python",) if per_gpu else ranks.torchrun(ranks_per_node)), *program),
         layer=Layer(
-            env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options), *caches.env(cluster)),
+            env=(*(ranks.PER_GPU if per_gpu else ()), *_env(options), *tracked, *caches.env(cluster)),
             job=caches.job(cluster),
             binds=starts.binds(_start(run, assets)),
             files=(json_file(_CONFIG, _settings(run, cluster, options, assets)),),
@@ -228,10 +229,6 @@ def _env(options: Any) -> tuple[EnvVar, ...]:
         EnvVar(name="HF_HUB_OFFLINE", value="1", why=offline),
         EnvVar(name="HF_DATASETS_OFFLINE", value="1", why=offline),
     ]
-    if options.report_to == "wandb" or options.wandb_project:
-        variables.append(
-            EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network")
-        )
     if options.wandb_project:
         project = re.sub(r"[^\w.-]", "-", options.wandb_project)
         variables.append(EnvVar(name="WANDB_PROJECT", value=project, why="train.trl.wandb_project"))

@@ -31,7 +31,7 @@ HUB_HINT = (
 LOG = (  # from source: logging/base.py and trainer.py at 2411b022
     "iteration: 12 / 1500 | consumed_tokens: 786K | time_per_iteration_ms: 1.23K | tokens_per_sec: 53.3K | "
     "tokens_per_sec_per_gpu: 6.66K | global_batch_size: 65.5K | {}lm_loss: 8.91 | lr: 8e-05 | "
-    "model_tflops_per_gpu: 5.41 | eta: 0:30:10"
+    "model_tflops_per_gpu: 5.41 | {}eta: 0:30:10"
 )
 
 
@@ -296,16 +296,19 @@ def test_a_time_between_checkpoints_says_nothing_to_it() -> None:
     assert (problem.code, problem.where, problem.fatal) == ("checkpoint-steps", "checkpoint.every", False)
 
 
-@pytest.mark.parametrize("clipped", ["grad_norm: 1.2 | ", ""])
-def test_its_log_is_read(clipped: str) -> None:
+@pytest.mark.parametrize("before", ["grad_norm: 1.2 | ", ""])
+@pytest.mark.parametrize("behind", ["grad_norm: 1.2 | ", ""])
+def test_its_log_is_read(before: str, behind: str) -> None:
+    """Where a gradient is clipped its norm is printed: before the loss, or by the pinned commit behind."""
     (pattern,) = train(nanotron, _run()).progress
-    match = re.search(pattern.regex, f"07/01 [INFO|DP=0|TP=0]: {LOG.format(clipped)}")
+    lines = f"07/01 [INFO|DP=0|TP=0]: {LOG.format(before, behind)}\n{LOG.format('grad_norm: 9 | ', '')}"
+    match = re.search(pattern.regex, lines)
     assert match
     assert match.groupdict() == {
         "step": "12",
         "tokens": "786K",
         "tokens_per_s": "53.3K",
-        "grad_norm": "1.2" if clipped else None,
+        "grad_norm": "1.2" if before or behind else None,
         "loss": "8.91",
         "lr": "8e-05",
         "tflops_per_gpu": "5.41",

@@ -117,7 +117,7 @@ def test_what_the_trainer_wrote_itself_counts_more(tmp_path: Path) -> None:
 
 def test_a_resumed_step_counts_once_and_ranks_may_share_a_log(tmp_path: Path) -> None:
     train = _planned("nanotron")
-    first, again = NANOTRON.format(""), NANOTRON.format("").replace("8.91", "7.5")
+    first, again = NANOTRON.format("", ""), NANOTRON.format("", "").replace("8.91", "7.5")
     (row,) = metrics_of(_directory(tmp_path, train, f"{first}\n{again}\n", "train.log")).rows
     assert row["loss"] == 7.5
 

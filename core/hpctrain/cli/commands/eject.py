@@ -37,6 +37,10 @@ def command(
     out.warn(plan.problems)
     for path in _left(session):
         out.say(f"the scripts read {path}: copy it to the same place on {session.cluster.name}")
+    for name, places in prepared.token_places().items():
+        out.say(
+            f"run.sh reads the token {name} when it starts, from the first of: {', '.join(map(str, places))}"
+        )
     out.lines([str(target / "run.sh")])
     out.next(f"bash {target / 'run.sh'}")
     return 0

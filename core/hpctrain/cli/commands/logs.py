@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import attrs
 import click
 
 from hpctrain.cli.out import Out
 from hpctrain.cli.shared.following import Following
 from hpctrain.cli.shared.survived import survived
 from hpctrain.errors import ConfigError
+from hpctrain.model.job import State
 from hpctrain.run import logs
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.find import find
 from hpctrain.run.live import LiveRun, steps_of
+from hpctrain.run.status import SAVED
+
+BAD = (State.FAILED, State.CANCELLED)
+"""How a step ended badly."""
 
 
 @click.command("logs")
 @click.argument("run", required=False)
 @click.argument("step", required=False)
-@click.option("-f", "--follow", is_flag=True, help="go on until the step, or the run, is over")
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="go on until the step, or the run, is over; exit 8 when it ended badly",
+)
 @click.option("-n", "--lines", default=40, show_default=True, help="how many of the last lines")
 @click.option("--rank", type=int, help="one rank's own log")
 @click.option("--raw", is_flag=True, help="with escape codes, as they were written")
@@ -34,10 +45,25 @@ def command(
         written = [name for name in steps if logs.log_of(directory, name, rank)]
         first = written[-1] if written else steps[0]
         live = LiveRun.open(directory, out.environ)
-        tail(out, live, steps[steps.index(first) :], rank, lines, raw)
-        return 0
+        followed = steps[steps.index(first) :]
+        tail(out, live, followed, rank, lines, raw)
+        return _ended(live, followed)
     path = logs.newest_log(directory, steps, rank)
     out.lines(_cleaned(logs.last_lines(path, lines), raw, out))
+    return 0
+
+
+def _ended(live: LiveRun, followed: list[str]) -> int:
+    """JobFailed where a step that was followed ended badly; the job's own word is the newest."""
+    for step in live.status().steps:
+        if step.step not in followed:
+            continue
+        failed = step.exit_code not in (None, 0, SAVED)
+        if failed or step.state in BAD:
+            from hpctrain.run import waiting
+
+            ended = step if step.state in BAD else attrs.evolve(step, state=State.FAILED)
+            raise waiting.failure(live.directory, ended, live.environ)
     return 0
 
 

@@ -15,6 +15,7 @@ from hpctrain.cli.shared.submitting import begin, ended, lock_first
 
 @click.command("submit")
 @run_options
+@click.option("--resume", is_flag=True, help="go on with the newest run of the same plan, where there is one")
 @click.option("--locked", is_flag=True, help="refuse to pin anything that is not pinned yet")
 @click.option("--wait", is_flag=True, help="wait for the jobs; exit 8 when one ends badly")
 @click.pass_obj
@@ -24,6 +25,7 @@ def command(
     on: tuple[str, ...],
     sets: tuple[str, ...],
     account: str | None,
+    resume: bool,
     locked: bool,
     wait: bool,
 ) -> int:
@@ -33,5 +35,9 @@ def command(
     prepared = session.prepared()
     begin(out, prepared)
     with StepLines(out, len(prepared.plan.steps)) as step_lines:
-        run, outcome = prepared.submit(step_lines.tell)
+        earlier = prepared.newest_run() if resume else None
+        if earlier is None:
+            run, outcome = prepared.submit(step_lines.tell)
+        else:
+            run, outcome = earlier, earlier.resume(step_lines.tell)
     return ended(out, run, outcome, wait=wait)

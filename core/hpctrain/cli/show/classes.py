@@ -27,7 +27,7 @@ VALUES = {
     "The run": ("model.run", "RunSpec Asset Code Package Stack"),
     "Lengths of time": ("model.duration", "Duration"),
     "The cluster": ("model.cluster", "Cluster"),
-    "The plan": ("model.plan", "Plan PlannedStep Binding Survey Refusal"),
+    "The plan": ("model.plan", "Plan PlannedStep Binding Survey Refusal CodeState EarlierRun"),
     "Jobs": ("model.job", "JobFiles Job JobState State Allocation Event Rule"),
     "Scripts": ("render.scripts", "Shape"),
     "Programs": ("model.tools", "ProgramRunner ProgramResult"),

@@ -119,6 +119,30 @@ def _step(plan: Plan, name: str) -> PlannedStep:
 
 def footer(plan: Plan, survey: Survey) -> list[str]:
     """`here now: 1-4, about 22m, 32.0 GB (47.2 TB free); 3 jobs, 3.3 node-hours`."""
+    return [*_code(plan, survey), *_earlier(survey), *_work_left(plan, survey)]
+
+
+def _code(plan: Plan, survey: Survey) -> list[str]:
+    """`code src: 3 files changed since commit 4f1c9a2e`."""
+    if plan.run.code is None or survey.code is None:
+        return []
+    from hpctrain.run.code_state import told
+
+    return [f"code {plan.run.code.path}: {told(survey.code)}"]
+
+
+def _earlier(survey: Survey) -> list[str]:
+    """`small/1 is the same plan, not finished, newest checkpoint at step 500: …`."""
+    earlier = survey.earlier
+    if earlier is None:
+        return []
+    saved = f", newest checkpoint at step {earlier.step}" if earlier.step is not None else ""
+    if earlier.finished:
+        return [f"{earlier.title} is the same plan, and finished{saved}"]
+    return [f"{earlier.title} is the same plan, not finished{saved}: submit --resume goes on with it"]
+
+
+def _work_left(plan: Plan, survey: Survey) -> list[str]:
     if not survey.is_on_cluster:
         return [f"not on {plan.cluster.name}: what exists is not known here"]
     todo = [(n, s) for n, s in enumerate(plan.steps, 1) if not survey.artifact_exists.get(s.name)]
@@ -193,6 +217,7 @@ def numbers_of(plan: Plan) -> Iterator[tuple[str, str]]:
     start = startup(plan)
     if start is not None:
         yield "start-up", start
+    yield from _tracking(plan)
     if numbers.leaves_out:
         yield "without", ", ".join(numbers.leaves_out)
 
@@ -211,6 +236,13 @@ def startup(plan: Plan) -> str | None:
 
 
 MANY_NODES = 16
+
+
+def _tracking(plan: Plan) -> Iterator[tuple[str, str]]:
+    """`W&B  online: the key is given, and nodes reach the network`."""
+    train = plan.step_named("train")
+    env = train.around.env if train else ()
+    yield from (("W&B", f"{word_text(v.value)}: {v.why}") for v in env if v.name == "WANDB_MODE")
 
 
 def _work(numbers: Numbers) -> str:

@@ -106,7 +106,7 @@ def _env(request: ImageRequest, artifact: Artifact) -> Step:
         _inside(request, (), *pip.judged(_listed(request), CONSTRAINT, request.replaced)),
         _inside(request, room, "python3", "-m", "venv", "--system-site-packages", INSIDE),
         *(_inside(request, room, *words) for words in _installs(request, artifact)),
-        *_compiled(request, room, pinned=bool(artifact.pins)),
+        *_compiled(request, room, pinned=bool(request.pypi)),
         *_install_user_packages(request, room),
         *((_inside(request, room, *OPENED, INSIDE),) if ext3 else _squash()),
     )
@@ -115,7 +115,7 @@ def _env(request: ImageRequest, artifact: Artifact) -> Step:
         commands=commands,
         needs=frozenset({Need.NETWORK, Need.TARGET}),
         makes=artifact,
-        minutes=60,
+        minutes=request.spec.image_minutes,
         files=(*lists.files(lists.of(request.spec, artifact.pins)), *_has(request)),
         layer=pip_env.layer(),
     )

@@ -6,7 +6,7 @@ import attrs
 from attrs import frozen
 
 from hpctrain.plugin import Artifact, Cluster, Package, Pin, RunSpec, Word
-from hpctrain.toolbox import git_pin_name, target_arch
+from hpctrain.toolbox import target_arch
 from hpctrain_job.listing import Listing
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.apptainer.options import Options
@@ -85,8 +85,6 @@ class ImageRequest:
         """The packages as one file; None where the image alone is enough."""
         if not (self.spec.packages or self.spec.user_packages or self.spec.compile):
             return None
-        git = {git_pin_name(p.git, p.rev) for p in self.user_packages if p.git}
-        git_pins = tuple(p for p in self.pins if p.kind == "git" and p.name in git)
         return Artifact(
             name=self.options.name,
             role=ENV,
@@ -95,13 +93,13 @@ class ImageRequest:
                 "at": INSIDE,
                 "packages": sorted(self.spec.wheels),
                 "own": [[p.name, p.git, p.rev, p.sha256 or p.path] for p in self.user_packages],
-                "compile": [[s.name, s.version, attrs.asdict(s.built)] for s in self.spec.compile],
+                "compile": [[s.name, s.version, options.deciding(s.built)] for s in self.spec.compile],
                 "overlay": [self.options.overlay, self.options.size_mb * (self.options.overlay == "ext3")],
                 "from": [self.options.index_url, *self.options.find_links],
                 **({"replace": list(self.options.replace)} if self.options.replace else {}),
             },
             arch=self.arch,
-            pins=(*self.pypi, *git_pins),
+            pins=inspected.deciding(self.pins, self.user_packages),
             separator="_",
             suffix=f"_{self.oci}.{'img' if self.options.overlay == 'ext3' else 'sqsh'}",
         )

@@ -32,6 +32,7 @@ from hpctrain_plugins.environments.edf.containerfile import HAS, JOB
 from hpctrain_plugins.environments.edf.image_request import ImageRequest
 from hpctrain_plugins.environments.image import Image, proof
 from hpctrain_plugins.environments.wheels import lists
+from hpctrain_plugins.environments.wheels.packages_spec import INSTALL_MINUTES
 
 WORK = Var("WORK")
 STEP = Join(Var("HPC_RUN"), "/steps/", Var("HPC_STEP"))
@@ -84,24 +85,34 @@ def _base(request: ImageRequest, base: Image) -> Step:
 
 def _image(request: ImageRequest) -> Step:
     """One image of the base and the packages."""
-    recipe = request.recipe
     build = Cmd.of("podman", "build", *_options(request), "--tag", TAG, *_where())
-    return _step("image", request.image, (*_brought(request), build, _import(TAG)), recipe.text, recipe.files)
+    commands = (*_brought(request), build, _import(TAG))
+    return _built("image", request, request.image, commands)
 
 
 def _venv(request: ImageRequest, artifact: Artifact) -> Step:
     """The packages alone, made in the base at the path where they are mounted."""
-    recipe = request.recipe
     pack = ("-noappend", "-comp", "zstd", "-all-root", "-no-xattrs", "-no-progress", "-quiet")
     # A job's umask closed the folder to everybody but the builder, and who is mounted as root is nobody's.
     opened = Cmd.of("chmod", "-R", "a+rX", OUTPUT_FOLDER)
     packed = (opened, Cmd.of("mksquashfs", OUTPUT_FOLDER, WORK, *pack), Cmd.of("rm", "-rf", OUTPUT_FOLDER))
     commands = (*_brought(request), *_out(request, OUTPUT_FOLDER), *packed)
-    return _step("env", artifact, commands, recipe.text, recipe.files)
+    return _built("env", request, artifact, commands)
+
+
+def _built(name: str, request: ImageRequest, artifact: Artifact, commands: tuple[Cmd, ...]) -> Step:
+    """A step that does what the Containerfile says, for as long as its builds may take."""
+    recipe = request.recipe
+    return _step(name, artifact, commands, recipe.text, recipe.files, request.spec.image_minutes)
 
 
 def _step(
-    name: str, artifact: Artifact, commands: tuple[Cmd, ...], text: str = "", files: lists.Lists = NONE
+    name: str,
+    artifact: Artifact,
+    commands: tuple[Cmd, ...],
+    text: str = "",
+    files: lists.Lists = NONE,
+    minutes: int = INSTALL_MINUTES,
 ) -> Step:
     """A job with a store of its own, and a folder for what podman copies."""
     recipe_files = (File(path="Containerfile", body=(text,)),) if text else ()
@@ -115,7 +126,7 @@ def _step(
         ),
         needs=NETWORK_AND_TARGET,
         makes=artifact,
-        minutes=60,
+        minutes=minutes,
         files=(*recipe_files, *lists.files(files), _storage()),
         layer=_tools(),
     )

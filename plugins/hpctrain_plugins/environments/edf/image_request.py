@@ -8,7 +8,7 @@ import attrs
 from attrs import frozen
 
 from hpctrain.plugin import Artifact, Cluster, ConfigError, Package, Pin, RunSpec, Word
-from hpctrain.toolbox import git_pin_name, target_arch
+from hpctrain.toolbox import target_arch
 from hpctrain_job.listing import Listing
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.edf import containerfile
@@ -137,10 +137,6 @@ class ImageRequest:
 
     def _built(self, front: str) -> Artifact:
         recipe = self.recipe
-        git = {git_pin_name(p.git, p.rev) for p in recipe.user_packages if p.git}
-        image_pins = (
-            p for p in self.pins if p.kind in ("pypi", "rebuild") or (p.kind == "git" and p.name in git)
-        )
         return Artifact(
             name=front,
             role=ROLE,
@@ -151,7 +147,7 @@ class ImageRequest:
                 "build": list(self.options.build_args),
             },
             arch=self.arch,
-            pins=tuple(image_pins),
+            pins=inspected.deciding(self.pins, recipe.user_packages),
             suffix=".sqsh",
         )
 

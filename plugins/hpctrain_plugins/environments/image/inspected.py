@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpctrain.plugin import Artifact, Binding, Cluster, ConfigError, Pin, RunSpec
-from hpctrain.toolbox import pinned_value
+from hpctrain.plugin import Artifact, Binding, Cluster, ConfigError, Package, Pin, RunSpec
+from hpctrain.toolbox import git_pin_name, pinned_value
 from hpctrain_job.listing import Listing, one_line, read
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.image import Image
@@ -58,6 +58,12 @@ def _left(listed: Artifact, cluster: Cluster, binding: Binding) -> str:
     if trust.artifact(str(path), accepted).verdict is not trust.Verdict.EXISTS:
         return ""
     return one_line(read(path.read_text(encoding="utf-8")))
+
+
+def deciding(pins: Iterable[Pin], user_packages: Iterable[Package]) -> tuple[Pin, ...]:
+    """The pins that decide what is put on an image: versions, commits of your own code, what is rebuilt."""
+    git = {git_pin_name(p.git, p.rev) for p in user_packages if p.git}
+    return tuple(p for p in pins if p.kind in ("pypi", "rebuild") or (p.kind == "git" and p.name in git))
 
 
 def replaced(spec: PackagesSpec, named: Iterable[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import attrs
 from attrs import frozen
 
 APART = {"apart": True}
-"""Metadata of a key that decides another artefact than the prefix: a wheel, the proof, the archive."""
+"""Metadata of a key that decides nothing in the prefix, but a wheel, the proof, the archive or a time."""
 
 
 @frozen(kw_only=True)
@@ -27,7 +27,7 @@ class Built:
     """Its build asks a GPU what it is."""
     programs: tuple[str, ...] = ("cc",)
     """Programs that must be there, said before anything is built: nvcc. `cc` is $CC where that is set."""
-    minutes: int = 120
+    minutes: int = attrs.field(default=120, metadata=APART)
     """How long the build may take."""
 
 
@@ -83,6 +83,6 @@ class Options:
     "auto": where the start from the shared disk is predicted to take long, and nodes have a disk."""
 
 
-def deciding(options: Options) -> dict[str, Any]:
-    """The keys that decide what is in the prefix."""
+def deciding(options: Options | Built) -> dict[str, Any]:
+    """The keys that decide what is in the prefix, or what one build makes."""
     return attrs.asdict(options, filter=lambda field, _: not field.metadata.get("apart"))

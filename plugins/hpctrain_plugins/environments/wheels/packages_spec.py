@@ -16,6 +16,9 @@ from hpctrain_plugins.environments.wheels.packing import packs, spreads
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^]]*\])?\s*===?\s*([^\s;,*]+)\s*\Z")
 
+INSTALL_MINUTES = 60
+"""What is downloaded, unpacked and packed again."""
+
 
 @frozen(kw_only=True)
 class Source:
@@ -61,6 +64,11 @@ class PackagesSpec:
         user_names = tuple(p.name for p in self.user_packages if p.name)
         compiled = tuple(s.name for s in self.compile)
         return tuple(dict.fromkeys(map(normal, (*map(name_of, self.packages), *compiled, *user_names))))
+
+    @property
+    def image_minutes(self) -> int:
+        """How long one job may take that installs and builds all of it."""
+        return INSTALL_MINUTES + sum(source.built.minutes for source in self.compile)
 
     @property
     def first(self) -> tuple[str, ...]:

@@ -17,8 +17,6 @@ import attrs
 from hpctrain.plugin import (
     Cluster,
     ConfigError,
-    EnvVar,
-    How,
     Join,
     Layer,
     Layout,
@@ -35,7 +33,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import caches, ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts, tracker
 from hpctrain_plugins.trainers.automodel import checks, overrides
 from hpctrain_plugins.trainers.automodel.rules import RULES
 from hpctrain_plugins.trainers.automodel.size import numbers
@@ -138,7 +136,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
                 *(() if options.torchrun else ranks.PER_GPU),
                 *runs.ENV,
                 *caches.env(cluster),
-                *_env(config),
+                *tracker.mode(run, cluster, used="wandb" in config.data),
             ),
             job=(*caches.job(cluster), *resolved.job),
             task=runs.entered(assets),
@@ -246,12 +244,6 @@ def _decided(run: RunSpec, config: Config) -> dict[str, Any]:
     if not checks.recipe(config) and not _options(run).program:
         decided["recipe"] = {"_target_": checks.RECIPE}
     return over(values, decided)
-
-
-def _env(config: Config) -> tuple[EnvVar, ...]:
-    if "wandb" not in config.data:
-        return ()
-    return (EnvVar(name="WANDB_MODE", value="offline", how=How.DEFAULT, why="nodes may have no network"),)
 
 
 def _models(config: Config, run: RunSpec) -> list[str]:

@@ -32,7 +32,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import caches, ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts, tracker
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
@@ -80,12 +80,12 @@ START = starting.StartKeys(
 )
 """nanotron's own keys of where training starts, with what it does where they are missing."""
 PROGRESS = Pattern(
-    regex=r"iteration: (?P<step>\d+) / \d+ \| consumed_tokens: (?P<tokens>\S+)"
-    r".*? \| tokens_per_sec: (?P<tokens_per_s>\S+)"
-    r"(?:.*? \| grad_norm: (?P<grad_norm>\S+))?.*? \| lm_loss: (?P<loss>\S+) \| lr: (?P<lr>\S+)"
+    regex=r"iteration: (?P<step>\d+) / \d+ (?=(?:.*? \| grad_norm: (?P<grad_norm>\S+))?)"
+    r"\| consumed_tokens: (?P<tokens>\S+).*? \| tokens_per_sec: (?P<tokens_per_s>\S+)"
+    r".*? \| lm_loss: (?P<loss>\S+) \| lr: (?P<lr>\S+)"
     r" \| model_tflops_per_gpu: (?P<tflops_per_gpu>\S+)"
 )
-"""Its numbers have three digits and end in K, M, B, T, P or E."""
+"""Its numbers have three digits and end in K, M, B, T, P or E; grad_norm comes before lm_loss or last."""
 
 
 @attrs.frozen(kw_only=True)
@@ -122,7 +122,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
             *("run_train.py", "--config-file", Join(Var("HPC_RUN"), f"/steps/train/{FILE}")),
         ),
         layer=Layer(
-            env=(*runs.ENV, *caches.env(cluster), ENV, *source),
+            env=(*runs.ENV, *caches.env(cluster), *tracker.mode(run, cluster, used=False), ENV, *source),
             job=(*caches.job(cluster), *resolved.job),
             task=runs.entered(assets),
             binds=resolved.binds,

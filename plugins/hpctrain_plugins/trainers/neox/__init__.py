@@ -34,7 +34,7 @@ from hpctrain.plugin import (
     hookimpl,
 )
 from hpctrain.toolbox import pinned_commit
-from hpctrain_plugins.trainers import caches, ranks, starts
+from hpctrain_plugins.trainers import caches, ranks, starts, tracker
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Fault, Machine
@@ -127,7 +127,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pi
     return Train(
         argv=("python", Join(step, start.FILE), Join(step, FILE)),
         layer=Layer(
-            env=(*ranks.PER_GPU, *runs.ENV, *caches.env(cluster)),
+            env=(*ranks.PER_GPU, *runs.ENV, *caches.env(cluster), *tracker.mode(run, cluster, used=False)),
             job=(*caches.job(cluster), *resolved.job),
             task=runs.entered(assets) if build.is_shared else (Cmd.of("cd", build.folder),),
             binds=resolved.binds,

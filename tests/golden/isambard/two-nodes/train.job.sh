@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER,PROJECTDIR,SCRATCHDIR
 #SBATCH --network=disable_rdzv_get
-# step train of regression on isambard, plan a5b79c2c; starts in the run directory
+# step train of regression on isambard, plan fe2cc074; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

@@ -41,8 +41,8 @@ export MASTER_ADDR="${HPC_HEAD}"  # trainers:trl: where rank 0 listens for the o
 export MASTER_PORT="${HPC_PORT}"  # trainers:trl: derived from the job, so that two never meet
 [[ -v OMP_NUM_THREADS ]] || export OMP_NUM_THREADS=1  # trainers:trl: ranks that share cores burn them
 export TOKENIZERS_PARALLELISM=false  # trainers:trl: its threads do not survive a fork
-[[ -v WANDB_MODE ]] || export WANDB_MODE=offline  # trainers:trl: nodes may have no network
 export WANDB_PROJECT=olivia_test  # trainers:trl: train.trl.wandb_project
+[[ -v WANDB_MODE ]] || export WANDB_MODE=offline  # trainers:trl: the key is not given, secrets = ["wandb"]: `hpctrain sync` sends it
 [[ -v HPC_CACHE ]] || export HPC_CACHE="${HPC_RUN}"/cache  # trainers:trl: the run's own place for what programs keep
 [[ -v XDG_CACHE_HOME ]] || export XDG_CACHE_HOME="${HPC_RUN}"/cache  # trainers:trl: what libraries without a variable of their own keep in the home folder
 [[ -v HF_HOME ]] || export HF_HOME="${HPC_RUN}"/cache/huggingface  # trainers:trl: the default is in the home folder, which is small
