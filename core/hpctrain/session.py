@@ -329,6 +329,8 @@ def _all_at_once(source: RunSource, below: Iterable[Tier] = ()) -> Iterator[None
         merged = merged_run(source, below)
         problems, options = [*error.problems], {}
         for table, name in technologies(merged).items():
+            if not name:  # none of the kind is wanted
+                continue
             try:
                 module = loading.load(admitted(loading.find(TECHNOLOGIES[table], name), source))
             except HpctrainError as missing:  # noqa: PERF203  (two of them)

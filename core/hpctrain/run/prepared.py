@@ -112,8 +112,12 @@ class Prepared:
 
     def newest_run(self) -> LiveRun | None:
         """The newest run of the same plan."""
-        runs = earlier_runs(self.plan, self.binding)
+        runs = self.earlier_runs()
         return self._live(runs[-1]) if runs else None
+
+    def earlier_runs(self) -> list[RunDirectory]:
+        """The runs of the same plan, the newest last."""
+        return earlier_runs(self.plan, self.binding)
 
     def _live(self, directory: RunDirectory) -> LiveRun:
         return LiveRun(

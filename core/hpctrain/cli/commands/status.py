@@ -63,8 +63,6 @@ def command(out: Out, run: str | None) -> int:
         out.lines(
             [f"tokens       of {', '.join(left)} are still on the disk: hpctrain cancel {directory.title}"]
         )
-    if run_state.is_in_progress and (asked := round(run_state.answer.age_s)):
-        out.lines([f"scheduler    asked {text.duration(asked)} ago"])
     if run_state.answer.silent:
         out.say(f"the scheduler is silent: {run_state.answer.silent[0].message}")
     out.next(next_command(directory.title, run_state))

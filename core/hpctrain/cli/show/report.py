@@ -184,7 +184,7 @@ def _diagnoses(summaries: Sequence[Summary], environ: Mapping[str, str]) -> Iter
         yield heading(f"Why {summary.run.title} failed" if len(summaries) > 1 else "Why it failed")
         rules = diagnose.rules_of(summary.run, environ)
         for step in failed:
-            diagnosis = diagnose.diagnose(summary.run, step.step, rules)
+            diagnosis = diagnose.diagnose(summary.run, step, rules)
             yield f"<p>Step {escaped(step.step)}: {escaped(step.reason or 'it failed')}</p>"
             for cause in diagnosis.causes:
                 pairs = [("cause", f"{cause.rule.sure}: {cause.rule.cause}"), ("fix", cause.rule.fix),
