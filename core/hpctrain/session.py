@@ -333,7 +333,7 @@ def _all_at_once(source: RunSource, below: Iterable[Tier] = ()) -> Iterator[None
                 continue
             try:
                 module = loading.load(admitted(loading.find(TECHNOLOGIES[table], name), source))
-            except HpctrainError as missing:  # noqa: PERF203  (two of them)
+            except HpctrainError as missing:
                 problems += merged.located(missing.problems)
             else:
                 if hasattr(module, "Options"):

@@ -108,7 +108,7 @@ def test_run_here_submits_no_job(here: Product) -> None:
 def test_diagnose_shows_the_first_error_that_no_rule_knows(here: Product) -> None:
     here.write(small("echo fine; echo 'ValueError: 7 is odd' >&2; exit 3"))
     here("submit")
-    here("logs", "-f")
+    here("logs", "-f", code=8)
     said = here("diagnose").stdout
     assert "step train, its commands failed, exit code 3" in said
     assert "no rule knows this" in said

@@ -47,7 +47,7 @@ def run_sh(plan: Plan, nodes: Sequence[Node], binding: Binding, settings: Mappin
     `settings` are the user's table of secrets: where a token is kept, never what it is.
     """
     title = shell.comment(f"{plan.run.name} on {plan.cluster.name}, plan {plan.digest[:8]}")
-    lines = ["#!/bin/bash", f"# {title}: bash run.sh", HEAD, *_found(nodes, settings)]
+    lines = ["#!/bin/bash", f"# {title}: bash run.sh", HEAD, *_token_search(nodes, settings)]
     jobs = [node.name for node in nodes if not node.here]
     for node in nodes:
         lines += _tokens(node, plan, binding)
@@ -68,7 +68,7 @@ def _chain(nodes: Sequence[Node], jobs: Iterable[str]) -> list[str]:
     return [node.name for node in nodes if node.name in needed and node.name in jobs]
 
 
-def _found(nodes: Sequence[Node], settings: Mapping[str, object]) -> list[str]:
+def _token_search(nodes: Sequence[Node], settings: Mapping[str, object]) -> list[str]:
     """Every token of the run, looked for before anything is begun."""
     names = dict.fromkeys(name for node in nodes for name in node.secrets)
     if not names:
@@ -77,9 +77,9 @@ def _found(nodes: Sequence[Node], settings: Mapping[str, object]) -> list[str]:
     for name in names:
         places = tokens.places(name, settings)
         listed = f"none of: {', '.join(map(str, places))}"
-        found = " || ".join(map(_looked_for, places))
+        tests = " || ".join(map(_looked_for, places))
         lines.append(
-            f"if {found}; then take {shell.quoted(name)}; "
+            f"if {tests}; then take {shell.quoted(name)}; "
             f"else lack {shell.quoted(name)} {shell.quoted(listed)}; fi"
         )
     return [*lines, "[[ -z $lacking ]] || exit 2"]

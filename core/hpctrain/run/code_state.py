@@ -41,14 +41,14 @@ def uncommitted(run: RunSpec, state: CodeState | None) -> Iterator[Problem]:
         return
     yield Problem(
         code="dirty-tree",
-        message=f"{run.code.path}: {told(state)}; the run takes them as they are",
+        message=f"{run.code.path}: {described(state)}; the run takes them as they are",
         where="code.path",
         hint="git commit      (or carry on: the digest names their content)",
         fatal=False,
     )
 
 
-def told(state: CodeState) -> str:
+def described(state: CodeState) -> str:
     """`3 files changed since commit 4f1c9a2e`, or the commit alone."""
     files = f"{state.changed} file{'s' if state.changed != 1 else ''}"
     if not state.commit:

@@ -62,7 +62,7 @@ class Readings:
             eval_step=self._evaluation.get("step"),
             tokens_per_s=last.get("tokens_per_s"),
             mfu=last.get("mfu"),
-            at=last["time"] or self._changed_at(),
+            at=last.get("time") or self._changed_at(),
             seconds_per_row=self._seconds_per_row(),
             seconds_per_step=pace(list(self._recent), numbers.tokens_per_step if numbers else None),
         )
@@ -98,7 +98,8 @@ class Readings:
     def _add(self, row: Row) -> None:
         if not (isinstance(row.get("step"), int) and _is_sound(row["step"])):
             return
-        row = {**row, "time": row["time"] if _is_sound(row.get("time")) else None}
+        if "time" in row and not _is_sound(row["time"]):
+            row = {**row, "time": None}
         if row.get("eval_loss") is not None:
             self._evaluation = row
         if "loss" not in row:

@@ -11,7 +11,6 @@ from hpctrain.errors import Problem
 from hpctrain.model.plan import Binding, CodeState, Plan, Refusal, Survey
 from hpctrain.model.words import Loc
 from hpctrain.run.clock import now
-from hpctrain.run.earlier import newest
 from hpctrain.run.this_computer import is_here
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ def survey(
     is_on_cluster = is_here(plan.cluster) if on_cluster is None else on_cluster
     if not is_on_cluster:
         return Survey(is_on_cluster=False, code=code, at=now())
+    from hpctrain.run.earlier import newest
     from hpctrain_job import trust
 
     judgements = _judgements(plan, binding)
