@@ -57,6 +57,9 @@ CASES: Sequence[tuple[str, str, str]] = (
     ("hub-missing", "Repository Not Found for url: https://huggingface.co/api/models/Qwen/Qwen3-0.6BB.",
      "step 404 loss 2.1"),
     ("no-network", "curl: (6) Could not resolve host: pypi.org", "name resolution took 2 ms"),
+    ("zero-ranks", ("ZeRORuntimeException: The checkpoint being loaded used a DP world size of 2 but the "
+     "current world size is 4. Automatic adjustment of ZeRO's optimizer state partitioning with a new world "
+     "size is not currently supported."), "world size is 4, loading the checkpoint"),
     ("port-taken", "The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
      "the address is in use by our own store"),
     ("wrong-python", "ERROR: Package 'trl' requires a different Python: 3.8.10 not in '>=3.9'",

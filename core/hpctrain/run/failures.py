@@ -59,6 +59,10 @@ _TABLE = (
     ("no-network", r"Temporary failure in name resolution|Could not resolve host|Network is unreachable",
      "something is fetched where there is no network",
      "declare it in [assets] or [environment]: hpctrain fetches it where the network is", LIKELY),
+    ("zero-ranks", r"checkpoint being loaded used a DP world size of \d+ but the current world size is \d+",
+     "DeepSpeed's ZeRO goes on on as many ranks as saved the checkpoint, and no others",
+     ("hpctrain convert CHECKPOINT --ranks N -o NEW with the number of ranks now, then a new run with "
+     '[checkpoint] resume = "NEW"; or as many GPUs as before'), CERTAIN),
     ("port-taken", r"EADDRINUSE|[Aa]ddress already in use",
      "another process listens on the port", "start again: the port of a job follows from its number", LIKELY),
     ("wrong-python", (r"requires a different Python|requires Python [<>=!~]|was compiled for Python \d"
