@@ -67,4 +67,7 @@ def _same_run(path: Path, model: Any, settings: Settings, ranks: Ranks) -> None:
     parts = len(list(path.glob("global_step*/*_optim_states.pt")))
     if parts and parts != ranks.world:
         message = f"{path} was saved by {parts} ranks, and ZeRO cannot go on with {ranks.world}"
-        raise BadConfig("resume", message, f"gpus = {parts}")
+        wider = f"{path.parent}-{ranks.world}-ranks/{path.name}"
+        convert = f"hpctrain convert {path} --ranks {ranks.world} -o {wider}"
+        hint = f'{convert}, then [checkpoint] resume = "{wider}" in a new run; or [resources] gpus = {parts}'
+        raise BadConfig("resume", message, hint)

@@ -198,7 +198,8 @@ def test_the_help_lists_the_formats(convert: Call) -> None:
     _, out, _ = convert("--help")
     text = " ".join(out.split())
     assert "read dcp, deepspeed-zero, hf, hf-sharded, nanotron, neox, peft" in text
-    assert "written hf, nanotron (Llama models), neox" in text
+    zero = "deepspeed-zero (of ZeRO: --ranks)"
+    assert f"written {zero}, hf, nanotron (Llama models), neox" in text
 
 
 def test_forms_that_are_no_checkpoint_are_called_what_they_are(convert: Call, tmp_path: Path) -> None:

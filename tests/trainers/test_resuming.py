@@ -75,6 +75,16 @@ def test_another_run_is_refused(
     assert says in raised.value.message
 
 
+def test_the_way_on_with_other_ranks_is_a_line_to_type(tmp_path: Path) -> None:
+    path = _checkpoint(tmp_path / "sft", 5, zero_ranks=2)
+    with pytest.raises(BadConfig) as raised:
+        _start(tmp_path / "sft", "auto", 4)
+    wider = f"{tmp_path}/sft-4-ranks/checkpoint-5"
+    assert f"hpctrain convert {path} --ranks 4 -o {wider}, then" in raised.value.hint
+    assert f'[checkpoint] resume = "{wider}"' in raised.value.hint
+    assert raised.value.hint.endswith("or [resources] gpus = 2")
+
+
 def test_never_silently_from_zero(tmp_path: Path) -> None:
     """Every checkpoint is damaged, or the named one is none: an error, not a fresh start."""
     path = _checkpoint(tmp_path, 5)

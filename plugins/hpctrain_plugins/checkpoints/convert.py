@@ -18,8 +18,8 @@ from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, co
 from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish, sweep
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
-from hpctrain_plugins.checkpoints.formats import zero_ranks
 from hpctrain_plugins.checkpoints.formats.hf import check as hf_check
+from hpctrain_plugins.checkpoints.formats.zero import request
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import exactness
@@ -49,9 +49,16 @@ def convert(
     for folder in (source, options.base, options.config, options.tokenizer):
         if folder is not None and folder.is_dir():
             links.check(folder)
-    name = registry.detect(source) if options.source_format == "auto" else options.source_format
-    if options.ranks is not None:
-        zero_ranks.check(name, target_format, options)
+    writer = registry.load(target_format)
+    if not hasattr(writer, "plan"):
+        raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
+    wanted = options.ranks is not None or getattr(writer, "OPTIMIZER", False)
+    options = attrs.evolve(options, optimizer=wanted)
+    name = options.source_format
+    if name == "auto":
+        name = registry.detect(source, among=request.FORMATS if wanted else ())
+    if wanted:
+        request.check(name, target_format, options)
     model = _read(name, source, options)
     proven = hf_check.check(model, source)
     quantised.check(model, options)
@@ -60,9 +67,6 @@ def convert(
         from hpctrain_plugins.checkpoints.logits import hf
 
         hf.check(model.config)
-    writer = registry.load(target_format) if options.ranks is None else zero_ranks
-    if not hasattr(writer, "plan"):
-        raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
     _check_choices(target_format, writer, options)
     layout = writer.plan(model, options)
     report = Report(

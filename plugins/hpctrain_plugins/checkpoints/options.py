@@ -43,6 +43,8 @@ class ConvertOptions:
     rope_interleaved: bool | None = None
     ranks: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Rewrite a checkpoint of ZeRO, with its optimizer, for so many ranks."""
+    optimizer: bool = False
+    """Read all that the optimizer holds; set where that is written."""
     masters: bool = False
     """Read the optimizer's fp32 weights instead of the rounded ones."""
     shard_bytes: int = SHARD_BYTES

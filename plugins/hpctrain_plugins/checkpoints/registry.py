@@ -20,7 +20,8 @@ class Format(Protocol):
     """What the module behind an entry point offers; `plan` is missing when it only reads.
 
     A writer may have `CHOICES`: of the options `tp`, `pp`, `iteration`, `naming`, `layout` and `shard_bytes`
-    those that it reads. The others are then refused, not ignored.
+    those that it reads. The others are then refused, not ignored. With `OPTIMIZER` it writes what a training
+    goes on from: readers are then asked for all that the optimizer holds (`options.optimizer`).
     """
 
     def detect(self, path: Path) -> bool:
@@ -51,13 +52,14 @@ def load(name: str) -> Format:
     return cast("Format", load_plugin(_added.get(name) or find_plugin(KIND, name)))
 
 
-def detect(path: Path) -> str:
-    """The one format that this folder is in."""
+def detect(path: Path, among: tuple[str, ...] = ()) -> str:
+    """The one format that this folder is in; of several the one `among` those that were meant."""
     if not path.exists():
         raise ConfigError.of("checkpoint-missing", f"{path} does not exist", where=str(path))
     matches = [name for name in names() if load(name).detect(path)]
-    if len(matches) == 1:
-        return matches[0]
+    meant = [name for name in matches if name in among]
+    if len(meant) == 1 or len(matches) == 1:
+        return (meant or matches)[0]
     if path.is_file():
         message = f"{path} is a file, and a checkpoint is a folder"
         raise ConfigError.of("checkpoint-format", message, where=str(path), hint=str(path.absolute().parent))

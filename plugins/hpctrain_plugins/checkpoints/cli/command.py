@@ -41,7 +41,12 @@ class Convert(click.Command):
         from hpctrain_plugins.checkpoints.export.planned import READ_ONLY
 
         names = installed_names("checkpoints")
-        written = (f"{n} (Llama models)" if n == "nanotron" else n for n in names if n not in READ_ONLY)
+        notes = {
+            "nanotron": " (Llama models)",
+            "deepspeed-zero": " (of ZeRO: --ranks)",
+            "deepspeed-universal": " (of ZeRO)",
+        }
+        written = (f"{name}{notes.get(name, '')}" for name in names if name not in READ_ONLY)
         with formatter.section("Formats"):
             formatter.write_dl([("read", ", ".join(names)), ("written", ", ".join(written))])
 

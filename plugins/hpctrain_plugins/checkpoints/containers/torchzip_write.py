@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from hpctrain_plugins.checkpoints.containers.torchzip import Archive
-from hpctrain_plugins.checkpoints.containers.unpickle import STORAGES, Inert, Marker
+from hpctrain_plugins.checkpoints.containers.unpickle import STORAGES, Inert, Marker, Size
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor, whole
 
@@ -53,13 +53,14 @@ class _Pickle:
             self._object(value)
         elif isinstance(value, Marker):
             self.out.write(f"ctorch\n{value.name}\n".encode())
+        elif isinstance(value, type) and issubclass(value, Inert):
+            self.out.write("c{}\n{}\n".format(*value.origin).encode())
         elif isinstance(value, Mapping):
-            ordered = isinstance(value, OrderedDict)
-            self.out.write(b"ccollections\nOrderedDict\n)R(" if ordered else b"}(")
-            for key, item in value.items():
-                self._put(key)
-                self._put(item)
-            self.out.write(b"u")
+            self._mapping(value)
+        elif isinstance(value, Size):
+            self.out.write(b"ctorch\nSize\n")
+            self._put((tuple(value),))
+            self.out.write(b"R")
         elif isinstance(value, (list, tuple)):
             self.out.write(b"](" if isinstance(value, list) else b"(")
             for item in value:
@@ -68,9 +69,23 @@ class _Pickle:
         else:
             self.out.write(_scalar(value))
 
+    def _mapping(self, value: Mapping[Any, Any]) -> None:
+        ordered = isinstance(value, OrderedDict)
+        self.out.write(b"ccollections\nOrderedDict\n)R(" if ordered else b"}(")
+        for key, item in value.items():
+            self._put(key)
+            self._put(item)
+        self.out.write(b"u")
+        attributes = vars(value) if ordered else {}
+        if attributes:  # a module's state has the versions of its parts there
+            self._put(attributes)
+            self.out.write(b"b")
+
     def _object(self, value: Inert) -> None:
         """An object of a class that is not ours, as it was: made of its arguments, or given its state."""
         module, name = value.origin
+        if not value.is_whole:
+            raise TypeError(f"a {name} with items has no place in a checkpoint")
         self.out.write(f"c{module}\n{name}\n".encode())
         self._put(value.args)
         self.out.write(b"R" if value.args else b"\x81")

@@ -78,6 +78,10 @@ class TensorRef:
     stride: tuple[int, ...]
 
 
+class Size(tuple[int, ...]):
+    """A shape that is kept as one, with the methods of torch's own."""
+
+
 class Inert:
     """Stands for an object whose class is not ours to make; keeps what it was made from."""
 
@@ -85,10 +89,12 @@ class Inert:
     """The module and the name of the class."""
     args: tuple[Any, ...]
     state: Any
+    is_whole: bool
+    """Whether nothing that was put into it was dropped."""
 
     def __new__(cls, *args: Any) -> Inert:
         instance = super().__new__(cls)
-        instance.args, instance.state = args, None
+        instance.args, instance.state, instance.is_whole = args, None, True
         return instance
 
     def __setstate__(self, state: Any) -> None:
@@ -96,12 +102,15 @@ class Inert:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Take items as a mapping would, and drop them."""
+        self.is_whole = False
 
     def append(self, item: Any) -> None:
         """Take an item as a list would, and drop it."""
+        self.is_whole = False
 
     def extend(self, items: Any) -> None:
         """Take items as a list would, and drop them."""
+        self.is_whole = False
 
 
 def _tensor(storage: Any, offset: int, shape: Any, stride: Any, *_: Any) -> TensorRef:
@@ -127,8 +136,8 @@ def _member(kind: Any, name: Any) -> Inert:
     return kind(name)
 
 
-def _size(value: Any = ()) -> tuple[int, ...]:
-    return tuple(value)
+def _size(value: Any = ()) -> Size:
+    return Size(value)
 
 
 def _inert(module: str, name: str) -> type[Inert]:

@@ -12,8 +12,10 @@ from hpctrain_plugins.trainers.config_file import json_file
 
 HPCTRAIN_API = 1
 
-READ_ONLY = ("dcp", "deepspeed-zero", "hf-sharded", "peft")
+READ_ONLY = ("dcp", "hf-sharded", "peft")
 """Formats of ours that nothing is written in; a module says so too, but importing it needs numpy."""
+_WITH_OPTIMIZER = ("deepspeed-universal", "deepspeed-zero")
+"""Formats that only a checkpoint of ZeRO becomes, and only where it goes on on other ranks."""
 
 _PROGRAM = "hpctrain_plugins.checkpoints.export.in_job"
 _CODE = ("hpctrain", "hpctrain_plugins", "lib/attr", "lib/attrs", "lib/yaml")
@@ -27,7 +29,7 @@ def convert_checkpoint(source: str, target: str, checkpoint: Word, layout: Layou
     """One step that writes `$HPC_CHECKPOINTS/<target>/<name of the checkpoint>`, verified."""
     entries_by_format = {name: installed_plugins().get(f"checkpoints:{name}") for name in (source, target)}
     modules = {name: entries[0].module for name, entries in entries_by_format.items() if entries}
-    if len(modules) < len(entries_by_format) or target in READ_ONLY:
+    if len(modules) < len(entries_by_format) or target in (*READ_ONLY, *_WITH_OPTIMIZER):
         return None
     settings = {
         "from": source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,16 @@ from hpctrain_plugins.checkpoints.tensors import Tensor, concat
 _OPTIM = re.compile(r"(?:bf16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
 _MODEL = re.compile(r"(?:zero_pp_rank_(\d+)_)?mp_rank_(\d+)_model_states\.pt$")
 WHOLE_MODEL = "mp_rank_00_model_states.pt"
+MASTERS = {
+    1: "single_partition_of_fp32_groups",
+    2: "single_partition_of_fp32_groups",
+    3: "fp32_flat_groups",
+}
+"""By stage: what an optimizer's file calls the weights in full precision."""
+
+BASE_OPTIMIZER = {1: "base_optimizer_state", 2: "base_optimizer_state", 3: "optimizer_state_dict"}
+"""By stage: what it calls the state of torch's own optimizer."""
+
 _EXPERT = "expp_rank_*_optim_states.pt"
 _STAGES = ("disabled", "optimizer_states", "gradients", "weights")
 
@@ -33,12 +44,11 @@ def is_unpartitioned(step: Path) -> bool:
 
 
 @attrs.frozen
-class Partition:
-    """What all data-parallel ranks of one tensor-parallel rank hold together."""
+class ModelFiles:
+    """What the model files of a step say: the parameters' names and shapes, and all that was not trained."""
 
     step: Path
     stage: int
-    optim: list[Archive]
     model: list[Archive]
 
     @property
@@ -49,34 +59,18 @@ class Partition:
 
     @property
     def shapes(self) -> list[dict[str, tuple[int, ...]]]:
-        """Per group of the optimizer, the parameters in the order of the flat vector."""
+        """Per vector of the optimizer, the parameters in the order in which they lie there."""
         groups = self.metadata.get("param_shapes") or []
         return [groups] if isinstance(groups, dict) else list(groups)
 
-    def groups(self) -> list[list[Tensor]]:
-        """Per data-parallel rank, its flat fp32 vectors."""
-        key = "fp32_flat_groups" if self.stage == 3 else "single_partition_of_fp32_groups"
-        out = []
-        for archive in self.optim:
-            refs = archive.value["optimizer_state_dict"].get(key)
-            if not isinstance(refs, list) or not all(isinstance(r, TensorRef) for r in refs):
-                raise IntegrityError.of(
-                    "checkpoint-incomplete", f"{archive.path} has no {key}", where=str(archive.path)
-                )
-            out.append([archive.tensor(f"{key}[{i}]", ref) for i, ref in enumerate(refs)])
-        if len({len(groups) for groups in out}) != 1:
-            raise IntegrityError.of("checkpoint-shape", f"ranks of {self.step} differ in their groups")
-        return out
+    def parameters(self, moment: str = "") -> dict[str, Tensor]:
+        """Of every parameter that was trained the weights, or another number that the optimizer keeps."""
+        raise NotImplementedError
 
-    def paddings(self) -> list[list[int]] | None:
-        """Elements left free after each parameter, per group."""
-        groups = self.optim[0].value["optimizer_state_dict"].get("param_alignment_paddings")
-        return [list(map(int, group)) for group in groups] if groups is not None else None
-
-    def trainable(self) -> dict[str, Tensor]:
-        """Every parameter that the optimizer holds, in full precision."""
-        groups = self.groups()
-        return _sharded(self, groups) if self.stage == 3 else _sliced(self, groups)
+    @property
+    def archives(self) -> list[Archive]:
+        """Every file that tensors are read from."""
+        return self.model
 
     def frozen(self) -> dict[str, Tensor]:
         """Parameters that were not trained, where the checkpoint says them apart."""
@@ -101,18 +95,63 @@ class Partition:
         return {k: t for k, t in self.model[0].tensors(module).items() if t.numel}
 
 
+@attrs.frozen
+class Partition(ModelFiles):
+    """What all data-parallel ranks of one tensor-parallel rank hold together."""
+
+    optim: list[Archive]
+
+    @property
+    def archives(self) -> list[Archive]:
+        """Those of the optimizer too."""
+        return [*self.optim, *self.model]
+
+    def paddings(self) -> list[list[int]] | None:
+        """Elements left free after each parameter, per group."""
+        groups = self.optim[0].value["optimizer_state_dict"].get("param_alignment_paddings")
+        return [list(map(int, group)) for group in groups] if groups is not None else None
+
+    def parameters(self, moment: str = "") -> dict[str, Tensor]:
+        """Put together from the vectors of all ranks."""
+        vectors = self._vectors(moment)
+        return _sharded(self, vectors, moment) if self.stage == 3 else _sliced(self, vectors, moment)
+
+    def states(self, archive: Archive) -> dict[int, dict[str, Any]]:
+        """What the optimizer keeps of each vector beside the weights, by the vector's number."""
+        optimizer = archive.value["optimizer_state_dict"]
+        kept: dict[int, dict[str, Any]] = optimizer[BASE_OPTIMIZER[self.stage]]["state"]
+        return kept
+
+    def _vectors(self, moment: str) -> list[list[Tensor]]:
+        """Per data-parallel rank, its flat vectors."""
+        out = []
+        for archive in self.optim:
+            if moment:
+                states = self.states(archive)
+                refs: Any = [states.get(i, {}).get(moment) for i in range(len(self.shapes))]
+            else:
+                refs = archive.value["optimizer_state_dict"].get(MASTERS[self.stage])
+            key = moment or MASTERS[self.stage]
+            if not isinstance(refs, list) or not all(isinstance(r, TensorRef) for r in refs):
+                raise IntegrityError.of(
+                    "checkpoint-incomplete", f"{archive.path} has no {key}", where=str(archive.path)
+                )
+            out.append([archive.tensor(f"{key}[{i}]", ref) for i, ref in enumerate(refs)])
+        if len({len(vectors) for vectors in out}) != 1:
+            raise IntegrityError.of("checkpoint-shape", f"ranks of {self.step} differ in their groups")
+        return out
+
+
 def _line(tensor: Tensor) -> Tensor:
     return tensor.shaped(tensor.numel)
 
 
-def _numel(shape: tuple[int, ...]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
+def number_of(parameter: str, moment: str) -> str:
+    """The name of what the optimizer keeps of a parameter."""
+    return f"{parameter}.{moment}" if moment else parameter
 
 
-def _sliced(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tensor]:
+def _sliced(partition: Partition, groups: list[list[Tensor]], moment: str) -> dict[str, Tensor]:
     """Stages 1 and 2: one vector per group, cut over ranks wherever the cut falls."""
     out: dict[str, Tensor] = {}
     paddings = partition.paddings()
@@ -121,8 +160,8 @@ def _sliced(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tenso
         raise IntegrityError.of("checkpoint-shape", f"{partition.step} has groups without shapes")
     for g, shapes in enumerate(partition.shapes):
         vector, at = concat([_line(rank[g]) for rank in groups]), 0
-        for i, (name, shape) in enumerate(shapes.items()):
-            size = _numel(shape)
+        for i, (parameter, shape) in enumerate(shapes.items()):
+            name, size = number_of(parameter, moment), math.prod(shape)
             if at + size > vector.numel:
                 raise IntegrityError.of(
                     "checkpoint-shape", f"{name} extends beyond the end of its group", where=name
@@ -135,13 +174,13 @@ def _sliced(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tenso
     return out
 
 
-def _sharded(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tensor]:
+def _sharded(partition: Partition, groups: list[list[Tensor]], moment: str) -> dict[str, Tensor]:
     """Stage 3: every parameter cut over all ranks, at the same place in each rank's vector."""
     vectors = [concat([_line(t) for t in rank]) for rank in groups]
     out: dict[str, Tensor] = {}
     at, world = 0, len(groups)
-    for name, shape in ((n, s) for group in partition.shapes for n, s in group.items()):
-        share = -(-_numel(shape) // world)
+    for parameter, shape in ((n, s) for group in partition.shapes for n, s in group.items()):
+        name, share = number_of(parameter, moment), -(-math.prod(shape) // world)
         if any(at + share > v.numel for v in vectors):
             raise IntegrityError.of(
                 "checkpoint-shape", f"{name} extends beyond the end of its ranks", where=name
@@ -156,7 +195,7 @@ def _sharded(partition: Partition, groups: list[list[Tensor]]) -> dict[str, Tens
 
 
 def _whole(name: str, ranks: list[Tensor], shape: tuple[int, ...]) -> Tensor:
-    size = _numel(shape)
+    size = math.prod(shape)
     line = concat(ranks)
     if line.numel < size:
         raise IntegrityError.of("checkpoint-shape", f"the ranks hold too little of {name}", where=name)
@@ -196,7 +235,8 @@ def _partition(step: Path, tp: int, files: dict[int, Path]) -> Partition:
         message = f"{files[max(files)]} is left from a larger run; {world} ranks wrote this"
         raise IntegrityError.of("checkpoint-stale", message, where=str(files[max(files)]))
     stage = stage_number(state.get("zero_stage", 1))
-    return Partition(step, stage, optim, _model(step, tp, world if stage == 3 else 1, stage))
+    count = world if stage == 3 else 1
+    return Partition(step, stage, model_files(step, tp, count, stage), optim=optim)
 
 
 def stage_number(value: Any) -> int:
@@ -205,7 +245,8 @@ def stage_number(value: Any) -> int:
     return _STAGES.index(stage) if stage in _STAGES else int(stage)
 
 
-def _model(step: Path, tp: int, count: int, stage: int) -> list[Archive]:
+def model_files(step: Path, tp: int, count: int, stage: int) -> list[Archive]:
+    """What the model files of one tensor-parallel rank hold, of `count` data-parallel ranks."""
     files = {
         int(m[1] or 0): p
         for p in step.iterdir()

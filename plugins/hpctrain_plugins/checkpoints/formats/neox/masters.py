@@ -29,7 +29,7 @@ def put(step: Path, shards: Shards, model: Model) -> None:
     for number, partition in enumerate(partitions):
         for archive in (*partition.optim, *partition.model):
             model.crcs[archive.path] = archive.crcs
-        for name, tensor in partition.trainable().items():
+        for name, tensor in partition.parameters().items():
             layer, tensor_name = _place(name)
             masters.setdefault((layer, tensor_name, number % shards.tp), []).append(tensor)
     for (layer, name), ranks in shards.tensors.items():
