@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 
-from hpctrain.doctor.question import Finding, Question, Verdict, known
+from hpctrain.doctor.question import Finding, Question, Verdict, stated
 from hpctrain.doctor.site import Site
 from hpctrain.model.cluster import Source
 from hpctrain.run.clock import now
@@ -18,7 +18,7 @@ def questions(site: Site) -> Iterator[Question]:
     """A line for each source that is too old."""
     for source in site.cluster.source:
         if (days := age(source)) is None or days > DAYS:
-            found = (
+            age_text = (
                 f"{days} days ago ({source.checked})" if days is not None else f"{source.checked} is no day"
             )
             line = Finding(
@@ -26,11 +26,11 @@ def questions(site: Site) -> Iterator[Question]:
                 fact=source.title,
                 verdict=Verdict.UNKNOWN,
                 expected=f"looked up within {DAYS} days",
-                found=found,
+                found=age_text,
                 source=source.id,
                 todo=f"read it again: {source.url}" if source.url else "look for a page that says it today",
             )
-            yield known(f"source {source.id}", line)
+            yield stated(f"source {source.id}", line)
 
 
 def age(source: Source) -> int | None:

@@ -33,9 +33,9 @@ class Asker:
 
     def _answer(self, question: Question) -> Answer:
         program = question.argv[0]
-        asked = question.hangs or program
-        if asked in self._slow:
-            return Answer(fault=f"{asked} did not answer before")
+        subject = question.hangs or program
+        if subject in self._slow:
+            return Answer(fault=f"{subject} did not answer before")
         left = self._until - self._clock()
         if left < LEAST:
             return Answer(fault="no time was left for it")
@@ -47,7 +47,7 @@ class Asker:
                 inherit=question.inherit,
             )
         except TimedOut as error:
-            self._slow.add(asked)
+            self._slow.add(subject)
             return Answer(fault=_reason(error))
         except NotReachable as error:
             return Answer(fault=f"{program} is not here" if _is_missing(error) else _reason(error))

@@ -45,9 +45,9 @@ def questions(site: Site) -> Iterator[Question]:
         yield from _prose(site, key)
     if site.cluster.hardware.gpu_kind in DRIVERS:
         yield from _driver(site, DRIVERS[site.cluster.hardware.gpu_kind])
-    yield _shown("python", "Python of hpctrain", (sys.executable, "--version"))
-    yield _shown("limits", "limits of a login shell (ulimit)", ("bash", "-c", LIMITS))
-    yield _shown("cgroup", "cgroup of this shell", ("sh", "-c", MEMORY))
+    yield _unjudged("python", "Python of hpctrain", (sys.executable, "--version"))
+    yield _unjudged("limits", "limits of a login shell (ulimit)", ("bash", "-c", LIMITS))
+    yield _unjudged("cgroup", "cgroup of this shell", ("sh", "-c", MEMORY))
 
 
 def _name(site: Site) -> Question:
@@ -77,19 +77,21 @@ def _name(site: Site) -> Question:
 
 
 def _architecture(site: Site) -> Question:
-    here = site.here
-    arch = (here.arch if here else "") or site.cluster.arch
+    login = site.here
+    arch = (login.arch if login else "") or site.cluster.arch
     expected = "" if arch == NATIVE else arch
 
     def judge(answer: Answer) -> Iterator[Finding]:
-        arch = first_line(answer.out)
-        if arch and answer.code == 0:
-            names = {arch, {"arm64": "aarch64"}.get(arch, arch)}
-            is_equal = expected in names
-            mend = (
-                "" if is_equal else "what is built here may not run on the nodes: `arch` of the place login"
-            )
-            yield question.finding(Verdict.OK if is_equal else Verdict.DIFFERS, arch, mend)
+        shown_arch = first_line(answer.out)
+        if not shown_arch or answer.code != 0:
+            return
+        if not expected:
+            yield question.finding(Verdict.UNKNOWN, shown_arch)
+        elif expected == {"arm64": "aarch64"}.get(shown_arch, shown_arch):
+            yield question.finding(Verdict.OK, shown_arch)
+        else:
+            mend = "what is built here may not run on the nodes: `arch` of the place of login"
+            yield question.finding(Verdict.DIFFERS, shown_arch, mend)
 
     question = Question(
         name="architecture",
@@ -98,7 +100,7 @@ def _architecture(site: Site) -> Question:
         argv=("uname", "-m"),
         judge=judge,
         expected=expected,
-        source=here.source if here else "",
+        source=login.source if login else "",
     )
     return question
 
@@ -109,11 +111,11 @@ def _prose(site: Site, key: str) -> Iterator[Question]:
     fact, argv = PROSE[key]
 
     def judge(answer: Answer) -> Iterator[Finding]:
-        shown = ", ".join(line for line in answer.out.splitlines() if line)
-        if shown and answer.code == 0:
-            verdict = Verdict.UNKNOWN if key == "os" else _of_version(expected, shown)
+        text = ", ".join(line for line in answer.out.splitlines() if line)
+        if text and answer.code == 0:
+            verdict = Verdict.UNKNOWN if key == "os" else _of_version(expected, text)
             mend = f"mend [facts.system] {key}" if verdict is Verdict.DIFFERS else ""
-            yield question.finding(verdict, shown, mend)
+            yield question.finding(verdict, text, mend)
 
     question = Question(
         name=f"system {key}",
@@ -133,13 +135,13 @@ def _driver(site: Site, argv: tuple[str, ...]) -> Iterator[Question]:
     expected, source = site.prose("driver")
 
     def judge(answer: Answer) -> Iterator[Finding]:
-        shown = first_line(answer.out)
-        if answer.code != 0 or not re.match(r"\d+\.", shown):
+        text = first_line(answer.out)
+        if answer.code != 0 or not re.match(r"\d+\.", text):
             yield question.finding(Verdict.UNKNOWN, "this node has no such GPU", in_job)
             return
-        verdict = _of_version(expected, shown)
+        verdict = _of_version(expected, text)
         yield question.finding(
-            verdict, shown, "mend [facts.system] driver" if verdict is Verdict.DIFFERS else ""
+            verdict, text, "mend [facts.system] driver" if verdict is Verdict.DIFFERS else ""
         )
 
     in_job = f"in a job: {' '.join(argv)}"
@@ -157,18 +159,18 @@ def _driver(site: Site, argv: tuple[str, ...]) -> Iterator[Question]:
     yield question
 
 
-def _of_version(expected: str, shown: str) -> Verdict:
-    is_equal = is_version(expected, shown)
+def _of_version(expected: str, text: str) -> Verdict:
+    is_equal = is_version(expected, text)
     return Verdict.UNKNOWN if is_equal is None else Verdict.OK if is_equal else Verdict.DIFFERS
 
 
-def _shown(name: str, fact: str, argv: tuple[str, ...]) -> Question:
+def _unjudged(name: str, fact: str, argv: tuple[str, ...]) -> Question:
     """What no fact speaks of and everybody who helps asks for."""
 
     def judge(answer: Answer) -> Iterator[Finding]:
-        shown = first_line(answer.out)
-        if shown and answer.code == 0:
-            yield question.finding(Verdict.UNKNOWN, shown)
+        text = first_line(answer.out)
+        if text and answer.code == 0:
+            yield question.finding(Verdict.UNKNOWN, text)
 
     question = Question(name=name, area=AREA, fact=fact, argv=argv, judge=judge, hangs=name)
     return question

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from hpctrain.doctor.question import Answer, Finding, Question, Verdict, first_line
+from hpctrain.doctor.question import MOST, Answer, Finding, Question, Verdict, first_line
 from hpctrain.doctor.site import Site
 from hpctrain.model.layer import Module
 from hpctrain.model.network import NetVar
@@ -16,8 +16,6 @@ from hpctrain.render.shell import name, quoted, word
 
 AREA = "modules"
 SECONDS = 15
-MOST = 160
-"""Characters of an answer that are shown."""
 MARK = "@hpctrain"
 """In front of what the script says itself: a site's modules print as they like."""
 _NOWHERE = Binding(roots={}, user="", account="", python="")
@@ -29,7 +27,7 @@ def questions(site: Site) -> Iterator[Question]:
     modules, network = cluster.modules, cluster.network
     build = modules.build if modules else ()
     run = modules.run if modules else ()
-    seen: set[str] = set()
+    earlier: set[str] = set()
     places = [
         (f"place {place.name}", place.modules, place.source) for place in cluster.place if place.modules
     ]
@@ -39,8 +37,8 @@ def questions(site: Site) -> Iterator[Question]:
         ("builds", build, source),
         ("training", (*run, *network.modules), source),
     ]:
-        fresh = tuple(entry for entry in names if entry not in seen)
-        seen.update(names)
+        fresh = tuple(entry for entry in names if entry not in earlier)
+        earlier.update(names)
         is_last = use == "training"
         if fresh or (is_last and (_paths(site) or network.binds)):
             yield _stack(site, use, names, fresh, said_by, brought=is_last)
@@ -64,15 +62,15 @@ def _stack(
     order = {entry: number for number, entry in enumerate(names)}
 
     def judge(answer: Answer) -> Iterator[Finding]:
-        told = [
+        rows = [
             line[len(MARK) :].split(" ", 3)[1:] for line in answer.out.splitlines() if line.startswith(MARK)
         ]
-        if ["none"] in told:
+        if ["none"] in rows:
             yield question.finding(Verdict.SILENT, "no command `module` in a login shell", question.todo)
             return
-        results = {int(row[1]): row[2] for row in told if row[0] == "module" and len(row) > 2}
-        values = {row[1]: " ".join(row[2:]) for row in told if row[0] == "set"}
-        files = {int(row[1]): row[2] == "0" for row in told if row[0] == "path" and len(row) > 2}
+        results = {int(row[1]): row[2] for row in rows if row[0] == "module" and len(row) > 2}
+        values = {row[1]: " ".join(row[2:]) for row in rows if row[0] == "set"}
+        files = {int(row[1]): row[2] == "0" for row in rows if row[0] == "path" and len(row) > 2}
         if names and len(results) < len(names):
             return
         for entry in fresh:

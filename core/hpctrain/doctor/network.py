@@ -24,10 +24,10 @@ DRIFT = 60
 
 def questions(site: Site) -> Iterator[Question]:
     """The hub and the indexes as this shell reaches them, and every proxy that the facts name."""
-    here = site.here
+    login = site.here
     for fact, url in _addresses(site):
         yield _web(
-            fact, url, here.source if here else "", is_open=here is None or Need.NETWORK in here.provides
+            fact, url, login.source if login else "", is_open=login is None or Need.NETWORK in login.provides
         )
     for url, (fact, source) in _proxies(site).items():
         yield from _proxy(url, fact, source)
@@ -47,15 +47,15 @@ def _addresses(site: Site) -> Iterator[tuple[str, str]]:
 
 def _web(fact: str, url: str, source: str, *, is_open: bool) -> Question:
     def judge(answer: Answer) -> Iterator[Finding]:
-        told = _told(answer)
-        if not told:
+        reply = _reply(answer)
+        if not reply:
             return
-        fault = str(told.get("fault", ""))
+        fault = str(reply.get("fault", ""))
         if fault:
             verdict = Verdict.DIFFERS if is_open else Verdict.OK
             yield question.finding(verdict, fault, _mend(fault) if is_open else "")
         else:
-            status = told["status"]
+            status = reply["status"]
             is_fine = isinstance(status, int) and status < 500
             yield question.finding(
                 Verdict.OK if is_fine else Verdict.DIFFERS,
@@ -63,13 +63,13 @@ def _web(fact: str, url: str, source: str, *, is_open: bool) -> Question:
                 "" if is_fine else "try again later: the server, or a proxy before it, is in trouble",
             )
         if fact == "the hub":
-            yield _clock(told)
+            yield _clock(reply)
 
-    shown = _without_password(url)
+    address_text = _without_password(url)
     question = Question(
         name=fact,
         area=AREA,
-        fact=f"{fact}, {shown}",
+        fact=f"{fact}, {address_text}",
         argv=(sys.executable, "-I", REACH, "web", url),
         judge=judge,
         expected="answers" if is_open else "no answer: this place has no network",
@@ -82,17 +82,17 @@ def _web(fact: str, url: str, source: str, *, is_open: bool) -> Question:
     return question
 
 
-def _clock(told: dict[str, Any]) -> Finding:
-    ahead = told.get("ahead")
+def _clock(reply: dict[str, Any]) -> Finding:
+    ahead = reply.get("ahead")
     if not isinstance(ahead, int):
-        verdict, found, todo = Verdict.SILENT, "nothing here tells the time", ""
+        verdict, drift, todo = Verdict.SILENT, "nothing here tells the time", ""
     elif abs(ahead) <= DRIFT:
-        verdict, found, todo = Verdict.OK, f"{ahead:+} s", ""
+        verdict, drift, todo = Verdict.OK, f"{ahead:+} s", ""
     else:
-        verdict, found = Verdict.DIFFERS, f"{ahead:+} s"
+        verdict, drift = Verdict.DIFFERS, f"{ahead:+} s"
         todo = "tell the site: certificates and tokens are judged by this clock"
     expected = f"within {DRIFT} s of the hub's"
-    return Finding(area=AREA, fact="the clock", verdict=verdict, expected=expected, found=found, todo=todo)
+    return Finding(area=AREA, fact="the clock", verdict=verdict, expected=expected, found=drift, todo=todo)
 
 
 def _proxies(site: Site) -> dict[str, tuple[str, str]]:
@@ -113,16 +113,16 @@ def _proxy(url: str, fact: str, source: str) -> Iterator[Question]:
     address = urlsplit(url)
 
     def judge(answer: Answer) -> Iterator[Finding]:
-        told = _told(answer)
-        if not told:
+        reply = _reply(answer)
+        if not reply:
             return
-        if "fault" not in told:
+        if "fault" not in reply:
             yield question.finding(Verdict.OK, "somebody listens")
-        elif told.get("refused"):
-            yield question.finding(Verdict.DIFFERS, str(told["fault"]), "ask the site: its proxy is off")
+        elif reply.get("refused"):
+            yield question.finding(Verdict.DIFFERS, str(reply["fault"]), "ask the site: its proxy is off")
         else:
             todo = f"compute nodes alone may reach it; in a job: curl -sI -x {_without_password(url)} {INDEX}"
-            yield question.finding(Verdict.UNKNOWN, str(told["fault"]), todo)
+            yield question.finding(Verdict.UNKNOWN, str(reply["fault"]), todo)
 
     question = Question(
         name=f"proxy {address.hostname}:{address.port}",
@@ -140,12 +140,12 @@ def _proxy(url: str, fact: str, source: str) -> Iterator[Question]:
         yield question
 
 
-def _told(answer: Answer) -> dict[str, Any]:
+def _reply(answer: Answer) -> dict[str, Any]:
     try:
-        told = json.loads(answer.out)
+        reply = json.loads(answer.out)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) and ({"fault", "status"} & set(told)) else {}
+    return reply if isinstance(reply, dict) and ({"fault", "status"} & set(reply)) else {}
 
 
 def _mend(fault: str) -> str:

@@ -7,6 +7,9 @@ from enum import Enum
 
 from attrs import frozen
 
+MOST = 160
+"""Characters of an answer that are shown."""
+
 
 class Verdict(Enum):
     """How a fact and the machine agree."""
@@ -66,26 +69,27 @@ class Question:
     todo: str = ""
     """What to do when there is no answer."""
 
-    def finding(self, verdict: Verdict, found: str = "", todo: str = "") -> Finding:
+    def finding(self, verdict: Verdict, text: str = "", todo: str = "") -> Finding:
         """The line of this question's own fact."""
         return Finding(
             area=self.area,
             fact=self.fact,
             verdict=verdict,
             expected=self.expected,
-            found=found,
+            found=text,
             source=self.source,
             todo=todo,
         )
 
     def unclear(self, answer: Answer) -> Finding:
         """The line of an answer that nobody understands."""
-        shown = first_line(answer.out) or first_line(answer.err) or "nothing"
-        return self.finding(Verdict.SILENT, f"{self.argv[0]} said: {shown[:120]}", self.todo)
+        text = first_line(answer.out) or first_line(answer.err) or "nothing"
+        words = text.removeprefix(f"{self.argv[0]}: ")[:MOST]
+        return self.finding(Verdict.SILENT, f"{self.argv[0]} said: {words}", self.todo)
 
     def findings(self, answer: Answer) -> tuple[Finding, ...]:
         """Every line that follows from `answer`: one at least."""
-        if answer.fault:
+        if answer.fault and self.argv:
             return (self.finding(self.silence, answer.fault, self.todo),)
         return tuple(self.judge(answer)) or (self.unclear(answer),)
 
@@ -93,7 +97,7 @@ class Question:
 Examined = tuple[Finding, ...]
 
 
-def known(name: str, finding: Finding) -> Question:
+def stated(name: str, finding: Finding) -> Question:
     """A line that needs no program."""
     return Question(name=name, area=finding.area, fact=finding.fact, argv=(), judge=lambda _: (finding,))
 

@@ -26,13 +26,13 @@ def web(url: str) -> dict[str, object]:
         status, headers = error.code, error.headers
     except (OSError, ValueError) as error:
         return {"fault": str(getattr(error, "reason", error))}
-    told: dict[str, object] = {"status": status}
+    reply: dict[str, object] = {"status": status}
     if date := headers.get("Date"):
         try:
-            told["ahead"] = round(time.time() - email.utils.parsedate_to_datetime(date).timestamp())
+            reply["ahead"] = round(time.time() - email.utils.parsedate_to_datetime(date).timestamp())
         except ValueError:
-            told["date"] = date
-    return told
+            reply["date"] = date
+    return reply
 
 
 def port(host: str, number: int) -> dict[str, object]:

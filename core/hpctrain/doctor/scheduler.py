@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-from hpctrain.doctor.question import Answer, Finding, Question, Verdict, known
+from hpctrain.doctor.question import MOST, Answer, Finding, Question, Verdict, stated
 from hpctrain.doctor.site import Site, is_version
 from hpctrain.model.cluster import Cluster, Queue
 from hpctrain.model.duration import Duration
@@ -22,8 +22,6 @@ from hpctrain.model.reading import Reading
 AREA = "scheduler"
 SECONDS = 24.0
 """For all of its programs: qstat of ten thousand nodes takes that long, and Slurm has three to ask."""
-MOST = 160
-"""Characters of an answer that are shown."""
 LESS_MEMORY = 0.95
 """Of what the facts say: schedulers leave some of a node to its system, and sites round."""
 FEWER_NODES = 0.9
@@ -44,9 +42,8 @@ class Row:
         """Whether a job with these words is in it."""
         if self.ask <= set(words):
             return True
-        return self.is_default and not {_option(word) for word in self.ask} & {
-            _option(word) for word in words
-        }
+        options = {_option(word) for word in self.ask}
+        return self.is_default and not any(_option(word) in options for word in words)
 
 
 def questions(site: Site) -> Iterator[Question]:
@@ -61,11 +58,13 @@ def questions(site: Site) -> Iterator[Question]:
                 found=f"the plugin of {site.cluster.scheduler} has no `fact_questions`",
                 todo="docs/doctor.md: what a scheduler's plugin may add",
             )
-            yield known("scheduler", line)
+            yield stated("scheduler", line)
         return
-    asked = module.fact_questions(site.cluster, site.environ.get("USER", ""))
-    seconds = SECONDS / max(1, len({argv[0] for argv in asked.values()}))
-    for name, argv in asked.items():
+    programs = module.fact_questions(
+        site.cluster, site.environ.get("USER") or site.environ.get("LOGNAME", "")
+    )
+    seconds = SECONDS / max(1, len({argv[0] for argv in programs.values()}))
+    for name, argv in programs.items():
         yield _question(site, name, tuple(argv), seconds)
 
 
@@ -94,15 +93,19 @@ def _compared(site: Site, readings: Sequence[Reading]) -> Iterator[Finding]:
     yield from _version(site, tables["facts.system"])
     yield from _hardware(site.cluster, tables["hardware"])
     yield from _accounts(site, tables["policy"].get("accounts"))
-    scheduler = site.cluster.scheduler
-    live = [Row(frozenset(row.pop("ask", {}).get(scheduler, ())), row) for row in map(dict, rows.values())]
+    live = [_row(row, site.cluster.scheduler) for row in rows.values()]
     if live:
         for queue in site.cluster.queue:
             yield from _queue(site, queue, live)
 
 
-def _version(site: Site, said: Mapping[str, Any]) -> Iterator[Finding]:
-    for key, value in said.items():
+def _row(readings: Mapping[str, Any], scheduler: str) -> Row:
+    limits = {key: value for key, value in readings.items() if key not in ("ask", "default")}
+    return Row(frozenset(readings.get("ask", {}).get(scheduler, ())), limits, bool(readings.get("default")))
+
+
+def _version(site: Site, readings: Mapping[str, Any]) -> Iterator[Finding]:
+    for key, value in readings.items():
         expected, source = site.prose(key)
         is_equal = is_version(expected, str(value))
         verdict = Verdict.UNKNOWN if is_equal is None else Verdict.OK if is_equal else Verdict.DIFFERS
@@ -117,22 +120,22 @@ def _version(site: Site, said: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _hardware(cluster: Cluster, said: Mapping[str, Any]) -> Iterator[Finding]:
+def _hardware(cluster: Cluster, readings: Mapping[str, Any]) -> Iterator[Finding]:
     """A node may have more cores and memory than jobs may use, never less."""
     hardware = cluster.hardware
     least = {"cores_per_node": 1.0, "memory_gb": LESS_MEMORY, "nodes": FEWER_NODES, "gpus_per_node": 1.0}
     for key, share in least.items():
         expected = getattr(hardware, key)
-        if key not in said or not expected:
+        if key not in readings or not expected:
             continue
-        found = said[key]
-        is_fine = found == expected if key == "gpus_per_node" else found >= expected * share
+        count = readings[key]
+        is_fine = count == expected if key == "gpus_per_node" else count >= expected * share
         yield Finding(
             area=AREA,
             fact=f"hardware.{key}",
             verdict=Verdict.OK if is_fine else Verdict.DIFFERS,
             expected=f"{expected:g}",
-            found=f"{found:g}",
+            found=f"{count:g}",
             source=hardware.source,
             todo="" if is_fine else f"mend [hardware] {key}",
         )
@@ -141,19 +144,21 @@ def _hardware(cluster: Cluster, said: Mapping[str, Any]) -> Iterator[Finding]:
 def _accounts(site: Site, accounts: Sequence[str] | None) -> Iterator[Finding]:
     if accounts is None:
         return
-    policy = site.cluster.policy
-    names = {name.lower() for name in accounts}
-    shown = " ".join(accounts) or "none"
-    wanted = site.account
-    if not wanted:
+    account = site.account
+    if not account:
         verdict, todo = Verdict.UNKNOWN, f"hpctrain doctor --account {accounts[0]}" if accounts else ""
-    elif wanted.lower() in names:
+    elif account.lower() in {name.lower() for name in accounts}:
         verdict, todo = Verdict.OK, ""
     else:
         verdict, todo = Verdict.DIFFERS, "the account is not one of yours, or is spelled otherwise"
-    fact = "accounts that you may charge"
     yield Finding(
-        area=AREA, fact=fact, verdict=verdict, expected=wanted, found=shown, source=policy.source, todo=todo
+        area=AREA,
+        fact="accounts that you may charge",
+        verdict=verdict,
+        expected=account,
+        found=" ".join(accounts) or "none",
+        source=site.cluster.policy.source,
+        todo=todo,
     )
 
 
@@ -165,17 +170,17 @@ def _queue(site: Site, queue: Queue, live: Sequence[Row]) -> Iterator[Finding]:
     spoken = [word for word in words if _option(word) in options]
     sure = "" if queue.sure else " (not sure)"
     if missing := [word for word in spoken if word not in known_words]:
-        there = " ".join(sorted(known_words))
-        found = f"no {' '.join(missing)}: there are {there}"
-        yield _line(queue, "", Verdict.DIFFERS, " ".join(spoken) + sure, found[:MOST])
+        listing = " ".join(sorted(known_words))
+        answer = f"no {' '.join(missing)}: there are {listing}"
+        yield _line(queue, "", Verdict.DIFFERS, " ".join(spoken) + sure, answer[:MOST])
         return
     for row in live:
         if row.ask and row.takes(words):
             yield _line(queue, "", Verdict.OK, " ".join(sorted(row.ask)) + sure, "is there")
             # A QoS stands behind its partition in the words of a queue, and lifts its limits.
             is_narrowest = not words or words[-1] in row.ask
-            for key, found in row.limits.items():
-                yield from _limit(site.cluster, queue, key, found, is_narrowest=is_narrowest)
+            for key in row.limits:
+                yield from _limit(site.cluster, queue, key, row, is_narrowest=is_narrowest)
 
 
 def _option(word: str) -> str:
@@ -183,32 +188,35 @@ def _option(word: str) -> str:
     return _OPTION.split(word)[0]
 
 
-def _limit(cluster: Cluster, queue: Queue, key: str, found: Any, *, is_narrowest: bool) -> Iterator[Finding]:
+def _limit(cluster: Cluster, queue: Queue, key: str, row: Row, *, is_narrowest: bool) -> Iterator[Finding]:
+    """What a row says of one limit; smaller bins of it, and what a QoS narrows, are the site's own rule."""
+    value = row.limits[key]
     expected = getattr(queue, key, None)
     if expected is None or key not in ("max_time", "max_nodes", "jobs_per_user", "min_nodes"):
         return
     sure = "" if queue.sure else " (not sure)"
     if key == "max_time":
-        wanted, actual = expected.minutes, Duration.parse(found).minutes
-        shown, told = expected.short, str(found)
+        limit, actual = expected.minutes, Duration.parse(value).minutes
+        limit_text, live_text = expected.short, str(value)
     else:
-        wanted, actual = float(expected), float(found)
-        shown, told = f"{expected}", f"{found}"
-    top = max(_of_same_words(cluster, queue, key), default=wanted)
-    if actual > wanted and (not is_narrowest or wanted < top):
-        return  # a smaller bin of a larger queue, or of one that another word narrows: the site's own rule
-    verdict = Verdict.OK if actual == wanted else Verdict.DIFFERS if is_narrowest else Verdict.UNKNOWN
-    yield _line(queue, key, verdict, f"{shown}{sure}", told)
+        limit, actual = float(expected), float(value)
+        limit_text, live_text = f"{expected}", f"{value}"
+    top = max(_of_queues_in(row, cluster, key), default=limit)
+    if actual > limit and (not is_narrowest or limit < top):
+        return
+    verdict = Verdict.OK if actual == limit else Verdict.DIFFERS if is_narrowest else Verdict.UNKNOWN
+    yield _line(queue, key, verdict, f"{limit_text}{sure}", live_text)
 
 
-def _of_same_words(cluster: Cluster, queue: Queue, key: str) -> Iterator[float]:
-    for other in cluster.queue:
-        value = getattr(other, key)
-        if other.ask == queue.ask and value is not None:
+def _of_queues_in(row: Row, cluster: Cluster, key: str) -> Iterator[float]:
+    """This limit of every queue of the facts whose jobs are in this row."""
+    for queue in cluster.queue:
+        value = getattr(queue, key)
+        if value is not None and row.takes(queue.ask.get(cluster.scheduler, ())):
             yield value.minutes if isinstance(value, Duration) else float(value)
 
 
-def _line(queue: Queue, key: str, verdict: Verdict, expected: str, found: str) -> Finding:
+def _line(queue: Queue, key: str, verdict: Verdict, expected: str, text: str) -> Finding:
     table = f"queue {queue.name}"
     mend = f"mend {key or 'ask'} of [[queue]] {queue.name}" if verdict is Verdict.DIFFERS else ""
     return Finding(
@@ -216,7 +224,7 @@ def _line(queue: Queue, key: str, verdict: Verdict, expected: str, found: str) -
         fact=f"{table}: {key}" if key else table,
         verdict=verdict,
         expected=expected,
-        found=found,
+        found=text,
         source=queue.source,
         todo=mend,
     )

@@ -32,8 +32,8 @@ class Site:
     @property
     def is_like_nodes(self) -> bool:
         """Whether the login node has the architecture of the training nodes."""
-        here = self.here
-        return here is None or (here.arch or self.cluster.arch) == self.cluster.arch
+        login = self.here
+        return login is None or (login.arch or self.cluster.arch) == self.cluster.arch
 
     def prose(self, key: str) -> tuple[str, str]:
         """A free fact of the system, as text, with its source: `[facts.system] slurm = "25.05"`."""
@@ -45,10 +45,10 @@ class Site:
         return value, str(source)
 
 
-def is_version(expected: str, found: str) -> bool | None:
+def is_version(expected: str, text: str) -> bool | None:
     """Whether `25.11.4` is what `25.11.4, since April` or `25.11` expects; None where there is no number."""
-    wanted, shown = _VERSION.search(expected), _VERSION.search(found)
-    if wanted is None or shown is None:
+    numbers, live_numbers = _VERSION.search(expected), _VERSION.search(text)
+    if numbers is None or live_numbers is None:
         return None
-    parts = wanted[0].split(".")
-    return shown[0].split(".")[: len(parts)] == parts
+    parts = numbers[0].split(".")
+    return live_numbers[0].split(".")[: len(parts)] == parts

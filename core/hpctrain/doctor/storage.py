@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
 from attrs import frozen
 
-from hpctrain.doctor.question import Answer, Finding, Question, Verdict, known
+from hpctrain.doctor.question import Answer, Finding, Question, Verdict, stated
 from hpctrain.doctor.site import Site
 from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Storage
@@ -63,20 +63,26 @@ class _Room:
     files: int = 0
     free_files: int = 0
 
+    def of(self, unit: str) -> tuple[str, float, float]:
+        """Whose it is, how much it holds, and how much is free."""
+        if unit == "GB":
+            return self.whose, self.size / GB, self.free / GB
+        return self.whose, self.files, self.free_files
+
 
 def questions(site: Site) -> Iterator[Question]:
     """One for each role, and Lustre's quota where its programs are."""
     for role, storage in site.cluster.storage.items():
         if storage.node_local:
             todo = f'in a job: df -h "{storage.path}"'
-            yield known(f"role {role}", _line(role, storage, Verdict.UNKNOWN, "on each node alone", todo))
+            yield stated(f"role {role}", _line(role, storage, Verdict.UNKNOWN, "on each node alone", todo))
             continue
         try:
             roots = bound(site.cluster, site.account, site.environ, roles=(role,), on_cluster=True)
             path = plain(roots.roots[role], roots)
         except ConfigError as error:
             problem = error.problems[0]
-            yield known(
+            yield stated(
                 f"role {role}", _line(role, storage, Verdict.SILENT, problem.message, _mend(problem.code))
             )
             continue
@@ -89,13 +95,13 @@ def _mend(code: str) -> str:
     return "hpctrain doctor --account ACCOUNT" if code == "account" else "hpctrain help role"
 
 
-def _line(role: str, storage: Storage, verdict: Verdict, found: str, todo: str = "") -> Finding:
+def _line(role: str, storage: Storage, verdict: Verdict, text: str, todo: str = "") -> Finding:
     return Finding(
         area=AREA,
         fact=f"role {role}",
         verdict=verdict,
         expected=storage.path,
-        found=found,
+        found=text,
         source=storage.source,
         todo=todo,
     )
@@ -103,29 +109,26 @@ def _line(role: str, storage: Storage, verdict: Verdict, found: str, todo: str =
 
 def _folder(site: Site, role: str, storage: Storage, path: str) -> Question:
     """Whether `path` is there or can be made, and has room."""
-    here = site.here
-    writes = not storage.writable or (here is not None and here.name in storage.writable)
+    login = site.here
+    writes = not storage.writable or (login is not None and login.name in storage.writable)
 
     def judge(answer: Answer) -> Iterator[Finding]:
-        told = dict(line.split("=", 1) for line in answer.out.splitlines() if "=" in line)
-        if not told.get("at"):
+        look = dict(line.split("=", 1) for line in answer.out.splitlines() if "=" in line)
+        if not look.get("at"):
             return
-        at = told["at"]
-        is_here = False
+        at = look["at"]
         mend = f'[cluster.{site.cluster.name}] {role} = "/path"      (in settings), or mend [storage.{role}]'
-        if "folder" not in told:
+        if "folder" not in look:
             yield _line(role, storage, Verdict.DIFFERS, f"{at} is no folder", mend)
         elif at == "/" and path.count("/") > 1:
             yield _line(role, storage, Verdict.DIFFERS, f"{path}: nothing of it is here", mend)
-        elif writes and "writable" not in told:
+        elif writes and "writable" not in look:
             who = f"you may not write to {at}"
             yield _line(role, storage, Verdict.DIFFERS, who, "ask who owns the folder; or " + mend)
         else:
-            is_here = True
-            there = path if at == path else f"{path}, which will be made in {at}"
-            yield _line(role, storage, Verdict.OK, there)
-        if is_here:
-            yield from _judged(role, storage, _of_disk(told, at), is_whole=True)
+            place = path if at == path else f"{path}, which will be made in {at}"
+            yield _line(role, storage, Verdict.OK, place)
+            yield from _judged(role, storage, list(_of_disk(look, at)), is_whole=True)
 
     return Question(
         name=f"role {role}",
@@ -151,13 +154,13 @@ def _mount(path: str) -> str:
     return max((m for m in mounts if f"{path}/".startswith(f"{m.rstrip('/')}/")), key=len, default=path)
 
 
-def _of_disk(told: dict[str, str], at: str) -> _Room | None:
-    kib = told.get("kib", "").split()
-    files = told.get("files", "").split()
+def _of_disk(look: dict[str, str], at: str) -> Iterator[_Room]:
+    kib = look.get("kib", "").split()
+    files = look.get("files", "").split()
     if len(kib) != 2 or not all(word.isdecimal() for word in kib):
-        return None
+        return
     counts = [int(word) if word.isdecimal() else 0 for word in files] if len(files) == 2 else [0, 0]
-    return _Room(f"the file system of {at}", int(kib[0]) * 1024, int(kib[1]) * 1024, *counts)
+    yield _Room(f"the file system of {at}", int(kib[0]) * 1024, int(kib[1]) * 1024, *counts)
 
 
 def _quota(role: str, storage: Storage, path: str) -> Question:
@@ -177,8 +180,7 @@ def _quota(role: str, storage: Storage, path: str) -> Question:
             return
         if not rooms:
             yield question.finding(Verdict.UNKNOWN, "Lustre knows no quota of yours there")
-        for room in rooms:
-            yield from _judged(role, storage, room, is_whole=False)
+        yield from _judged(role, storage, rooms, is_whole=False)
 
     question = Question(
         name=f"quota {role}",
@@ -207,36 +209,32 @@ def _of_lustre(text: str) -> Iterator[_Room]:
                 yield _Room(whose, size, free, files, max(0, files - value["files"]))
 
 
-def _judged(role: str, storage: Storage, room: _Room | None, *, is_whole: bool) -> Iterator[Finding]:
-    """Room that is nearly used up, and a limit below the one in the facts."""
-    if room is None:
-        return
-    limits = {
-        "quota_gb": ("GB", storage.quota_gb, room.size / GB, room.free / GB),
-        "inodes": ("files", storage.inodes, room.files, room.free_files),
-    }
-    for key, (unit, expected, size, free) in limits.items():
-        shown = f"{room.whose}: {size:,.0f} {unit}, {free:,.0f} free"
-        fact = f"room of {role} ({unit})"
-        line = Finding(
-            area=AREA,
-            fact=fact,
-            verdict=Verdict.OK,
-            expected=f"{expected:,.0f} {unit}" if expected else "some is free",
-            found=shown,
-            source=storage.source,
-        )
-        if size and free < size * FULL:
-            yield _with(line, "full", f"remove what you no longer need below {storage.path}")
-        elif expected and size and (size < expected * NEARLY or (size > expected / NEARLY and not is_whole)):
-            yield _with(line, "", f"mend {key} of [storage.{role}]")
-        elif expected and size and not is_whole:
-            yield line
+def _judged(role: str, storage: Storage, rooms: Sequence[_Room], *, is_whole: bool) -> Iterator[Finding]:
+    """Room that is nearly used up, and limits none of which is the one in the facts.
 
-
-def _with(line: Finding, word: str, todo: str) -> Finding:
-    found = f"{word}: {line.found}" if word else line.found
-    return attrs.evolve(line, verdict=Verdict.DIFFERS, found=found, todo=todo)
+    A whole file system may be larger than a quota in it, never smaller.
+    """
+    for key, unit in (("quota_gb", "GB"), ("inodes", "files")):
+        expected = getattr(storage, key)
+        limits = [room.of(unit) for room in rooms]
+        most = float("inf") if is_whole else (expected or 0) / NEARLY
+        fits = [size for _, size, _ in limits if expected and expected * NEARLY <= size <= most]
+        for whose, size, free in limits:
+            line = Finding(
+                area=AREA,
+                fact=f"room of {role} ({unit})",
+                verdict=Verdict.OK,
+                expected=f"{expected:,.0f} {unit}" if expected else "some is free",
+                found=f"{whose}: {size:,.0f} {unit}, {free:,.0f} free",
+                source=storage.source,
+            )
+            if size and free < size * FULL:
+                todo = f"remove what you no longer need below {storage.path}"
+                yield attrs.evolve(line, verdict=Verdict.DIFFERS, found=f"full: {line.found}", todo=todo)
+            elif size and expected and not fits:
+                yield attrs.evolve(line, verdict=Verdict.DIFFERS, todo=f"mend {key} of [storage.{role}]")
+            elif size and not is_whole:
+                yield line
 
 
 def _size(storage: Storage) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from hpctrain.doctor.question import Answer, Finding, Question, Verdict, known
+from hpctrain.doctor.question import MOST, Answer, Finding, Question, Verdict, stated
 from hpctrain.doctor.site import Site
 from hpctrain.model.cluster import Verify
 from hpctrain.render.shell import quoted
 
 AREA = "verify"
 SECONDS = 10
-MOST = 160
-"""Characters of an answer that are shown."""
 ACCOUNT = "ACCOUNT"
 """What rows write for the user's account."""
 _NO_COMMAND = re.compile(r"(\S+): (?:command )?not found")
@@ -31,11 +29,11 @@ def questions(site: Site) -> Iterator[Question]:
         name = f"verify {row.command}"
         if starts_job is None:
             reason = f"the plugin of {site.cluster.scheduler} does not say which commands start jobs"
-            yield known(name, _line(row, Verdict.UNKNOWN, reason, f"by hand: {row.command}"))
+            yield stated(name, _line(row, Verdict.UNKNOWN, reason, f"by hand: {row.command}"))
         elif starts_job(row.command):
-            yield known(name, _line(row, Verdict.UNKNOWN, "needs a job", f"by hand: {row.command}"))
+            yield stated(name, _line(row, Verdict.UNKNOWN, "needs a job", f"by hand: {row.command}"))
         elif ACCOUNT in row.command.split() and not site.account:
-            yield known(
+            yield stated(
                 name, _line(row, Verdict.SILENT, "no account given", "hpctrain doctor --account ACCOUNT")
             )
         else:
@@ -46,19 +44,20 @@ def _question(name: str, row: Verify, account: str) -> Question:
     command = re.sub(rf"(?<!\S){ACCOUNT}(?!\S)", lambda _: quoted(account), row.command)
 
     def judge(answer: Answer) -> Iterator[Finding]:
-        text = answer.out + answer.err
-        shown = " / ".join(line.strip() for line in text.splitlines() if line.strip())[:MOST] or "nothing"
+        text = answer.out if answer.code else answer.out + answer.err  # an error repeats what it did not find
+        lines = (line.strip() for line in (answer.out + answer.err).splitlines())
+        answer_text = " / ".join(line for line in lines if line)[:MOST] or "nothing"
         by_hand = f"by hand: {row.command}"
         if row.expect and (match := re.search(row.expect, text, re.MULTILINE)):
             yield _line(row, Verdict.OK, _line_of(text, match.start())[:MOST])
-        elif absent := _NO_COMMAND.search(text):
+        elif absent := _NO_COMMAND.search(answer.out + answer.err):
             yield _line(row, Verdict.SILENT, f"{absent[1]} is not here", by_hand)
         elif not answer.out.strip() and (trouble := _IN_TROUBLE.search(answer.err)):
             yield _line(row, Verdict.SILENT, trouble[0], by_hand)
         elif row.expect:
-            yield _line(row, Verdict.DIFFERS, shown, f"{by_hand}; then mend what rests on it")
+            yield _line(row, Verdict.DIFFERS, answer_text, f"{by_hand}; then mend what rests on it")
         else:
-            yield _line(row, Verdict.UNKNOWN, shown)
+            yield _line(row, Verdict.UNKNOWN, answer_text)
 
     return Question(
         name=name,
@@ -74,8 +73,8 @@ def _question(name: str, row: Verify, account: str) -> Question:
     )
 
 
-def _line(row: Verify, verdict: Verdict, found: str, todo: str = "") -> Finding:
-    return Finding(area=AREA, fact=row.fact, verdict=verdict, expected=row.expect, found=found, todo=todo)
+def _line(row: Verify, verdict: Verdict, text: str, todo: str = "") -> Finding:
+    return Finding(area=AREA, fact=row.fact, verdict=verdict, expected=row.expect, found=text, todo=todo)
 
 
 def _line_of(text: str, place: int) -> str:

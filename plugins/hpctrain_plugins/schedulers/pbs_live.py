@@ -16,20 +16,20 @@ NAME = "pbs"
 QUEUES = "queues"
 _QUEUED = re.compile(r"u:PBS_GENERIC=(\d+)")
 """In `max_queued`: how many jobs any user may have in the queue."""
-_ASKS = re.compile(r"\b(?:qsub|mpiexec|pbsdsh)\b(?!\s+--(?:help|version)\b)")
+_JOB_PROGRAMS = re.compile(r"\b(?:qsub|mpiexec|pbsdsh)\b(?!\s+--(?:help|version)\b)")
 
 
 def readings(outputs: Mapping[str, str]) -> Iterator[Reading]:
     """What qstat printed, as facts; a queue that only routes has the limits of those behind it."""
     try:
-        told = json.loads(outputs.get(QUEUES, ""))
+        reply = json.loads(outputs.get(QUEUES, ""))
     except ValueError:
         return
-    queues = told.get("Queue") if isinstance(told, dict) else None
+    queues = reply.get("Queue") if isinstance(reply, dict) else None
     if not isinstance(queues, dict):
         return
-    if told.get("pbs_version"):
-        yield Reading(table="facts.system", key=NAME, value=str(told["pbs_version"]), file=QUEUES)
+    if reply.get("pbs_version"):
+        yield Reading(table="facts.system", key=NAME, value=str(reply["pbs_version"]), file=QUEUES)
     for name, settings in queues.items():
         if isinstance(settings, dict):
             yield from _queue(str(name), settings)
@@ -37,7 +37,7 @@ def readings(outputs: Mapping[str, str]) -> Iterator[Reading]:
 
 def starts_job(command: str) -> bool:
     """Whether a line of shell asks for nodes."""
-    return _ASKS.search(command) is not None
+    return _JOB_PROGRAMS.search(command) is not None
 
 
 def _queue(name: str, settings: Mapping[str, Any]) -> Iterator[Reading]:

@@ -17,7 +17,7 @@ QOS, ACCOUNTS = "limits of the QoS", "your accounts"
 _VERSION = re.compile(r"^slurm\S* (?P<version>\d+\.\d+\S*)", re.MULTILINE)
 _GPUS = re.compile(r"\bgpu(?::[A-Za-z][\w.-]*)?:(\d+)")
 _NODES = re.compile(r"\bnode=(\d+)")
-_ASKS = re.compile(r"\b(?:srun|salloc|sbatch)\b(?!\s+--(?:help|usage|version)\b)(?P<words>[^;|&]*)")
+_JOB_PROGRAMS = re.compile(r"\b(?:srun|salloc|sbatch)\b(?!\s+--(?:help|usage|version)\b)(?P<words>[^;|&]*)")
 
 
 def questions(cluster: Cluster, user: str) -> dict[str, tuple[str, ...]]:
@@ -43,7 +43,7 @@ def readings(outputs: Mapping[str, str]) -> Iterator[Reading]:
 
 def starts_job(command: str) -> bool:
     """Whether a line of shell asks for nodes: `sbatch --test-only` does not."""
-    return any("--test-only" not in match["words"].split() for match in _ASKS.finditer(command))
+    return any("--test-only" not in match["words"].split() for match in _JOB_PROGRAMS.finditer(command))
 
 
 def _version(text: str) -> Iterator[Reading]:
@@ -57,6 +57,7 @@ def _partitions(text: str) -> Iterator[Reading]:
         limits = {
             "max_time": duration(record.get("MaxTime", "")),
             "max_nodes": number(record.get("MaxNodes")),
+            "default": record.get("Default") == "YES",
         }
         yield from _queue(PARTITIONS, f"partition {name}", f"--partition={name}", limits)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,7 +18,10 @@ from hpctrain.run.this_computer import host_name, is_here
 from hpctrain.run.tools import Tools
 from hpctrain.runfile.layers.settings import Settings, read_settings
 from hpctrain.session import detected
-from hpctrain.ui.table import Column, Table
+from hpctrain.ui.table import facts
+
+if TYPE_CHECKING:
+    from hpctrain.ui.table import Cell
 
 STYLES = {Verdict.OK: "ok", Verdict.DIFFERS: "error", Verdict.UNKNOWN: "", Verdict.SILENT: "warn"}
 GRACE = 1.0
@@ -35,21 +39,19 @@ def command(out: Out, cluster: str | None, account: str | None, everything: bool
     Without a name it is the cluster whose login node this is. The exit code is 7 when something differs from
     the facts, 6 when something could not be asked, else 0.
     """
-    facts = read(cluster or detected(), out).cluster
-    charged = account or _account(read_settings(out.environ), facts.name)
-    site = examination.site_of(facts, out.environ, charged)
-    if not is_here(facts):
-        out.say(
-            f"{host_name()} is no login node of {facts.name} by its name: what follows is of this machine"
-        )
-    asker = Asker(Tools(out.environ, keep=facts.exported, grace=GRACE))
+    site_facts = read(cluster or detected(), out).cluster
+    charged = account or _account(read_settings(out.environ), site_facts.name)
+    site = examination.site_of(site_facts, out.environ, charged)
+    if not is_here(site_facts):
+        out.say(f"by its name {host_name()} is no login node of {site_facts.name}: it answers all the same")
+    asker = Asker(Tools(out.environ, keep=site_facts.exported, grace=GRACE))
     findings = examination.examined(asker.answers(examination.questions(site)))
     if out.flags.json:
-        rows = [_row(finding, facts) for finding in findings]
+        rows = [_row(finding, site_facts) for finding in findings]
         counts = {verdict.value: count for verdict, count in examination.counted(findings)}
-        out.document("doctor", cluster=facts.name, counts=counts, findings=rows)
+        out.document("doctor", cluster=site_facts.name, counts=counts, findings=rows)
     else:
-        out.lines(_page(findings, facts, out, everything))
+        out.lines(_page(findings, site_facts, out, everything))
     return examination.exit_code(findings)
 
 
@@ -76,37 +78,23 @@ def _row(finding: Finding, cluster: Cluster) -> dict[str, object]:
 def _page(findings: Examined, cluster: Cluster, out: Out, everything: bool) -> list[str]:
     term = out.term
     lines = [term.paint("heading", f"{cluster.title} ({cluster.name}), as {host_name()} answers")]
-    shown = findings if everything else [f for f in findings if f.verdict is not Verdict.OK]
-    for area in dict.fromkeys(finding.area for finding in shown):
-        table = _table(cluster, [finding for finding in shown if finding.area == area])
-        lines += ["", term.paint("heading", area), *table.lines(term)]
-    todo = [f for f in shown if f.todo and (everything or f.verdict in (Verdict.DIFFERS, Verdict.SILENT))]
-    if todo:
-        lines += ["", term.paint("heading", "what to do")]
-        lines += [line for finding in todo for line in (f"{finding.fact}:", f"  {finding.todo}")]
+    listed = findings if everything else [f for f in findings if f.verdict is not Verdict.OK]
+    for area in dict.fromkeys(finding.area for finding in listed):
+        pairs = (pair for finding in listed if finding.area == area for pair in _pairs(finding, cluster))
+        lines += ["", term.paint("heading", area), *facts(pairs, term)]
     counts = ", ".join(f"{count} {verdict.value}" for verdict, count in examination.counted(findings))
-    return [*lines, "", counts + ("" if everything else " (--all shows every line)")]
+    return [*lines, "", counts + ("" if everything else " (--all shows what is ok, too)")]
 
 
-def _table(cluster: Cluster, findings: Iterable[Finding]) -> Table:
-    table = Table(
-        Column("VERDICT"),
-        Column("FACT", style="name"),
-        Column("EXPECTED"),
-        Column("FOUND"),
-        Column("SOURCE", drop=2),
-        Column("CHECKED", drop=1),
-    )
-    for finding in findings:
-        source = cluster.source_of(finding.source)
-        verdict = (STYLES[finding.verdict], finding.verdict.value)
-        checked = source.checked if source else None
-        table.row(
-            verdict,
-            finding.fact,
-            finding.expected or None,
-            finding.found or None,
-            finding.source or None,
-            checked,
-        )
-    return table
+def _pairs(finding: Finding, cluster: Cluster) -> Iterator[tuple[str, Cell]]:
+    """The verdict and its fact, and below them what was expected, what was found and what to do."""
+    source = cluster.source_of(finding.source)
+    origin = f" ({source.id}, {source.checked})" if source and finding.expected else ""
+    yield finding.verdict.value, (STYLES[finding.verdict], finding.fact)
+    for label, text in (
+        ("expected", finding.expected + origin),
+        ("found", finding.found),
+        ("to do", finding.todo),
+    ):
+        if text:
+            yield f"  {label}", text
