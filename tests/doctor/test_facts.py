@@ -207,6 +207,7 @@ def test_a_password_in_an_address_is_not_shown() -> None:
     asked = question(network.questions(one), "the package index")
     line = next(iter(findings(asked, fault="too slow").values()))
     assert "s3cret" not in str(line)
+    assert "s3cret" not in " ".join(asked.argv)
     assert "index.example" in line.fact
 
 

@@ -42,6 +42,7 @@ class Asker:
         try:
             done = self._tools.run(
                 question.argv,
+                input=question.given or None,
                 timeout=min(question.seconds, left),
                 ok=range(-64, 256),
                 inherit=question.inherit,

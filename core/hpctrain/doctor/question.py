@@ -62,6 +62,8 @@ class Question:
     seconds: float = 5
     hangs: str = ""
     """What is asked nothing more when this takes too long; empty: the program."""
+    given: str = ""
+    """What it reads from stdin: an address may hold a password, which no command line shows."""
     inherit: bool = False
     """The program sees all variables of the user's shell, as a command that is typed does."""
     silence: Verdict = Verdict.SILENT

@@ -1,4 +1,4 @@
-"""A program of its own, started by its path: asks one address and prints what it heard as JSON.
+"""A program of its own, started by its path: reads one address, asks it and prints what it heard as JSON.
 
 It is a program because a name service may hang for minutes, and only a program can be ended.
 """
@@ -45,5 +45,5 @@ def port(host: str, number: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    kind, *words = sys.argv[1:]
-    print(json.dumps(web(words[0]) if kind == "web" else port(words[0], int(words[1]))))
+    words = sys.stdin.read().split()
+    print(json.dumps(web(words[0]) if sys.argv[1] == "web" else port(words[0], int(words[1]))))
