@@ -9,14 +9,14 @@ from hpctrain.doctor.question import Answer, Question
 from hpctrain.errors import HpctrainError, NotReachable, TimedOut
 from hpctrain.run.tools import Tools
 
-SECONDS = 55.0
-"""For all questions; with Python's own start an examination stays below a minute."""
+SECONDS = 45
+"""For all questions; with the start of Python and the end of what hung, it stays below a minute."""
 LEAST = 0.2
 """What is left for a question that is still asked."""
 
 
 class Asker:
-    """Asks once each; a program that hung once is not waited for again."""
+    """Asks once each; what hung once is not waited for again. With more time in all, each may take longer."""
 
     def __init__(
         self, tools: Tools, seconds: float = SECONDS, clock: Callable[[], float] = time.monotonic
@@ -24,6 +24,7 @@ class Asker:
         self._tools = tools
         self._clock = clock
         self._until = clock() + seconds
+        self._patience = max(1.0, seconds / SECONDS)
         self._slow: set[str] = set()
 
     def answers(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Answer]]:
@@ -43,7 +44,7 @@ class Asker:
             done = self._tools.run(
                 question.argv,
                 input=question.given or None,
-                timeout=min(question.seconds, left),
+                timeout=min(question.seconds * self._patience, left),
                 ok=range(-64, 256),
                 inherit=question.inherit,
             )

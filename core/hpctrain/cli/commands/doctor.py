@@ -11,7 +11,7 @@ from hpctrain.cli.commands.clusters import read
 from hpctrain.cli.out import Out
 from hpctrain.doctor import examination
 from hpctrain.doctor.ages import DAYS, age
-from hpctrain.doctor.asking import Asker
+from hpctrain.doctor.asking import SECONDS, Asker
 from hpctrain.doctor.question import Examined, Finding, Verdict
 from hpctrain.model.cluster import Cluster
 from hpctrain.run.this_computer import host_name, is_here
@@ -31,9 +31,13 @@ GRACE = 1.0
 @click.command("doctor")
 @click.argument("cluster", required=False)
 @click.option("--account", metavar="NAME", help="whose folders and limits; else that of your settings")
+@click.option(
+    "--seconds", type=click.IntRange(5, 3600), default=SECONDS, show_default=True,
+    help="for all questions; on a login node under load, take more",
+)  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="also what is ok, each with its source and date")
 @click.pass_obj
-def command(out: Out, cluster: str | None, account: str | None, everything: bool) -> int:
+def command(out: Out, cluster: str | None, account: str | None, seconds: int, everything: bool) -> int:
     """Ask this login node every fact of its cluster: no job, nothing written, a minute at most.
 
     Without a name it is the cluster whose login node this is. The exit code is 7 when something differs from
@@ -44,7 +48,7 @@ def command(out: Out, cluster: str | None, account: str | None, everything: bool
     site = examination.site_of(site_facts, out.environ, charged)
     if not is_here(site_facts):
         out.say(f"by its name {host_name()} is no login node of {site_facts.name}: it answers all the same")
-    asker = Asker(Tools(out.environ, keep=site_facts.exported, grace=GRACE))
+    asker = Asker(Tools(out.environ, keep=site_facts.exported, grace=GRACE), seconds)
     findings = examination.examined(asker.answers(examination.questions(site)))
     if out.flags.json:
         rows = [_row(finding, site_facts) for finding in findings]
