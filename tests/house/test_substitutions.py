@@ -26,6 +26,8 @@ SUBJECTS = {
     ROOT / "tests/environments/nvidia.py",
     ROOT / "tests/twin/services/image.py",
     ROOT / "tests/e2e/canaries.py",
+    ROOT / "tests/doctor/test_bad_input.py",
+    ROOT / "tests/doctor/test_facts.py",
 }
 """Tests of these very variables: what a user or an image sets, and what hpctrain makes of it."""
 

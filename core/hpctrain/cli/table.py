@@ -7,6 +7,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "demo": "train a small model on this computer, from nothing, in minutes",
         "init": "write a run file, a plugin or a site file to start from",
         "clusters": "list the installed clusters, their facts and sources",
+        "doctor": "ask this login node whether its cluster's facts still hold",
         "check": "report everything that is wrong with a run file",
     },
     "Run": {

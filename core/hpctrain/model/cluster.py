@@ -270,12 +270,13 @@ class Policy:
 
 @frozen(kw_only=True)
 class Verify:
-    """A fact that only the live site can confirm, with a command to run there by hand."""
+    """A fact that only the live site can confirm, with a command to run there; `hpctrain doctor` runs those
+    that start no job."""
 
     fact: str
     """The fact, in words."""
     command: str
-    """A command to run on the live site."""
+    """A command to run on the live site; ACCOUNT in it is the user's account."""
     expect: str = ""
     """A regular expression that its output shows when the fact still holds."""
 

@@ -44,9 +44,22 @@ def bind(
     variable that only a job has. Elsewhere what depends on the user stays a variable. With `roles`
     only those are bound: what a run does not use cannot be wrong.
     """
+    account = run.resources.account
+    return bound(cluster, account, environ, settings_roles, roles=roles, on_cluster=on_cluster)
+
+
+def bound(
+    cluster: Cluster,
+    account: str,
+    environ: Mapping[str, str],
+    settings_roles: Mapping[str, str] | None = None,
+    *,
+    roles: Collection[str] | None = None,
+    on_cluster: bool | None = None,
+) -> Binding:
+    """The same for somebody who has an account and no run."""
     is_on_cluster = is_here(cluster) if on_cluster is None else on_cluster
     user_templates = dict(settings_roles or {})
-    account = run.resources.account
     charged = {"account": account, "project": cluster.project_of(account)}
     field_values = _field_values(charged, environ if is_on_cluster else {})
     problems: list[Problem] = []

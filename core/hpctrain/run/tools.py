@@ -208,7 +208,9 @@ class Tools:
             _drain(child, take, self._grace)
         finally:
             _signal(child, signal.SIGKILL)
-            child.wait(self._grace)
+            # What hangs in the kernel, on a file system that does not answer, ends when that does.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(self._grace)
 
     def scrubbed(self, text: str) -> str:
         """`text` without the secrets that we know or recognise."""

@@ -33,6 +33,8 @@ class Fact:
     value: Any
     origin: Origin
     checked: str = ""
+    source: str = ""
+    """The id of the `[[source]]` that says so."""
 
 
 @frozen(kw_only=True)
@@ -56,7 +58,9 @@ class Facts:
                 if name[-1] == "source":
                     continue
                 day = checked.get(source, "")
-                yield Fact(name=dotted(name), value=value, origin=tier.origin(place), checked=day)
+                yield Fact(
+                    name=dotted(name), value=value, origin=tier.origin(place), checked=day, source=source
+                )
 
 
 def _leaves(path: Keys, data: Mapping[str, Any]) -> Iterator[tuple[Keys, Keys, Any, str]]:

@@ -18,6 +18,7 @@ from hpctrain.plugin import (
     Plan,
     PlannedStep,
     Problem,
+    Reading,
     RunSpec,
     hookimpl,
 )
@@ -77,3 +78,22 @@ def allocation(environ: Mapping[str, str], tools: ProgramRunner) -> Allocation |
     from hpctrain_plugins.schedulers.pbs_inside import current_allocation
 
     return current_allocation(environ, tools)
+
+
+def fact_questions(_cluster: Cluster, _user: str) -> Mapping[str, tuple[str, ...]]:
+    """What a login node is asked of the cluster's facts: programs by the names that `live_facts` reads."""
+    return {"queues": ("qstat", "-Q", "-f", "-F", "json")}
+
+
+def live_facts(outputs: Mapping[str, str]) -> list[Reading]:
+    """The facts in what those programs printed."""
+    from hpctrain_plugins.schedulers.pbs_live import readings
+
+    return list(readings(outputs))
+
+
+def starts_job(command: str) -> bool:
+    """Whether a line of shell asks for nodes."""
+    from hpctrain_plugins.schedulers.pbs_live import starts_job
+
+    return starts_job(command)

@@ -91,3 +91,24 @@ def printed_facts(outputs: Mapping[str, str]) -> list[Reading]:
     from hpctrain_plugins.schedulers.slurm_facts import printed
 
     return list(printed(outputs))
+
+
+def fact_questions(cluster: Cluster, user: str) -> Mapping[str, tuple[str, ...]]:
+    """What a login node is asked of the cluster's facts: programs by the names that `live_facts` reads."""
+    from hpctrain_plugins.schedulers.slurm_live import questions
+
+    return questions(cluster, user)
+
+
+def live_facts(outputs: Mapping[str, str]) -> list[Reading]:
+    """The facts in what those programs printed."""
+    from hpctrain_plugins.schedulers.slurm_live import readings
+
+    return list(readings(outputs))
+
+
+def starts_job(command: str) -> bool:
+    """Whether a line of shell asks for nodes."""
+    from hpctrain_plugins.schedulers.slurm_live import starts_job
+
+    return starts_job(command)

@@ -30,17 +30,17 @@ Record = Mapping[str, str]
 
 def printed(outputs: Mapping[str, str]) -> Iterator[Reading]:
     """What the files say; where two tell of one fact, scontrol's comes before sinfo's."""
-    nodes = [(file, record) for file, text in outputs.items() for record in _records(text, "NodeName")]
+    nodes = [(file, record) for file, text in outputs.items() for record in records(text, "NodeName")]
     yield from _hardware(nodes)
     for file, text in outputs.items():
-        for record in sorted(_records(text, "PartitionName"), key=lambda r: r.get("Default") != "YES"):
+        for record in sorted(records(text, "PartitionName"), key=lambda r: r.get("Default") != "YES"):
             yield from _partition(file, record, [node for _, node in nodes])
     for file, text in outputs.items():
         yield from _sinfo(file, text)
         yield from _config(file, text)
 
 
-def _records(text: str, first: str) -> list[Record]:
+def records(text: str, first: str) -> list[Record]:
     starts = [match.start() for match in _RECORD.finditer(text)]
     parts = (text[a:b] for a, b in zip(starts, [*starts, len(text)][1:], strict=True))
     return [dict(_WORD.findall(part)) for part in parts if part.startswith(first)]
@@ -70,8 +70,8 @@ def _kind(record: Record) -> tuple[str, ...]:
 
 def _size(record: Record) -> dict[str, int | None]:
     """A node's cores, as many as jobs may use, and its memory."""
-    cores = _number(record.get("CPUEfctv")) or _number(record.get("CPUTot"))
-    return {"cores_per_node": cores, "memory_gb": (_number(record.get("RealMemory")) or 0) // 1024 or None}
+    cores = number(record.get("CPUEfctv")) or number(record.get("CPUTot"))
+    return {"cores_per_node": cores, "memory_gb": (number(record.get("RealMemory")) or 0) // 1024 or None}
 
 
 def _gpus(record: Record) -> tuple[str, int]:
@@ -85,11 +85,11 @@ def _partition(file: str, record: Record, nodes: list[Record]) -> Iterator[Readi
     name = record["PartitionName"]
     if record.get("Hidden") == "YES" or record.get("RootOnly") == "YES" or record.get("State") != "UP":
         return
-    least = _number(record.get("MinNodes")) or 0
+    least = number(record.get("MinNodes")) or 0
     limits: dict[str, Any] = {
         "min_nodes": least if least > 1 else None,
-        "max_nodes": _number(record.get("MaxNodes")) or _number(record.get("TotalNodes")),
-        "max_time": _duration(record.get("MaxTime", "")),
+        "max_nodes": number(record.get("MaxNodes")) or number(record.get("TotalNodes")),
+        "max_time": duration(record.get("MaxTime", "")),
         "note": _closed(record),
     }
     members = [node for node in nodes if name in node.get("Partitions", "").split(",")]
@@ -116,7 +116,7 @@ def _sinfo(file: str, text: str) -> Iterator[Reading]:
     rows = list(_SINFO.finditer(text))
     for name, time in {row["name"]: row["time"] for row in rows}.items():
         nodes = sum(int(row["nodes"]) for row in rows if row["name"] == name)
-        yield from _queue(file, name, {"max_nodes": nodes, "max_time": _duration(time)})
+        yield from _queue(file, name, {"max_nodes": nodes, "max_time": duration(time)})
 
 
 def _queue(file: str, name: str, limits: Mapping[str, Any]) -> Iterator[Reading]:
@@ -140,11 +140,11 @@ def _readings(file: str, table: str, row: str, facts: Mapping[str, Any]) -> Iter
             yield Reading(table=table, row=row, key=key, value=value, file=file)
 
 
-def _number(text: str | None) -> int | None:
+def number(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
 
 
-def _duration(text: str) -> str | None:
+def duration(text: str) -> str | None:
     """`4-00:00:00`, or `30:00` for minutes and seconds, as people write it; None where there is no limit."""
     try:
         return Duration.parse(f"0:{text}" if text.count(":") == 1 else text).short

@@ -20,9 +20,14 @@ from hpctrain.ui.table import Column, Table, facts
 @click.argument("name", required=False)
 @click.option("--facts", "everything", is_flag=True, help="every fact with its layer and date")
 @click.option("--layers", is_flag=True, help="which files the facts were read from")
+@click.option("--stale", is_flag=True, help="sources that nobody has looked up for 180 days, and their facts")
 @click.pass_obj
-def command(out: Out, name: str | None, everything: bool, layers: bool) -> int:
+def command(out: Out, name: str | None, everything: bool, layers: bool, stale: bool) -> int:
     """List the installed clusters, or show one: places, queues, storage, sources."""
+    if stale:
+        from hpctrain.cli.show.stale import show
+
+        return show(out, {cluster: read(cluster, out) for cluster in ([name] if name else names("clusters"))})
     if name is None:
         return _list(out)
     cluster_facts = read(name, out)

@@ -1,0 +1,104 @@
+"""`hpctrain doctor`: what this login node says of its cluster's facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from hpctrain.cli.commands.clusters import read
+from hpctrain.cli.out import Out
+from hpctrain.doctor import examination
+from hpctrain.doctor.ages import DAYS, age
+from hpctrain.doctor.asking import SECONDS, Asker
+from hpctrain.doctor.question import Examined, Finding, Verdict
+from hpctrain.model.cluster import Cluster
+from hpctrain.run.this_computer import host_name, is_here
+from hpctrain.run.tools import Tools
+from hpctrain.runfile.layers.settings import Settings, read_settings
+from hpctrain.session import detected
+from hpctrain.ui.table import facts
+
+if TYPE_CHECKING:
+    from hpctrain.ui.table import Cell
+
+STYLES = {Verdict.OK: "ok", Verdict.DIFFERS: "error", Verdict.UNKNOWN: "", Verdict.SILENT: "warn"}
+GRACE = 1.0
+"""Seconds that a program has to tidy up when its limit is over."""
+
+
+@click.command("doctor")
+@click.argument("cluster", required=False)
+@click.option("--account", metavar="NAME", help="whose folders and limits; else that of your settings")
+@click.option(
+    "--seconds", type=click.IntRange(5, 3600), default=SECONDS, show_default=True,
+    help="for all questions; on a login node under load, take more",
+)  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="also what is ok, each with its source and date")
+@click.pass_obj
+def command(out: Out, cluster: str | None, account: str | None, seconds: int, everything: bool) -> int:
+    """Ask this login node every fact of its cluster: no job, nothing written, a minute at most.
+
+    Without a name it is the cluster whose login node this is. The exit code is 7 when something differs from
+    the facts, 6 when something could not be asked, else 0.
+    """
+    site_facts = read(cluster or detected(), out).cluster
+    charged = account or _account(read_settings(out.environ), site_facts.name)
+    site = examination.site_of(site_facts, out.environ, charged)
+    if not is_here(site_facts):
+        out.say(f"by its name {host_name()} is no login node of {site_facts.name}: it answers all the same")
+    asker = Asker(Tools(out.environ, keep=site_facts.exported, grace=GRACE), seconds)
+    findings = examination.examined(asker.answers(examination.questions(site)))
+    if out.flags.json:
+        rows = [_row(finding, site_facts) for finding in findings]
+        counts = {verdict.value: count for verdict, count in examination.counted(findings)}
+        out.document("doctor", cluster=site_facts.name, counts=counts, findings=rows)
+    else:
+        out.lines(_page(findings, site_facts, out, everything))
+    return examination.exit_code(findings)
+
+
+def _account(settings: Settings, cluster: str) -> str:
+    return str(settings.cluster.get(cluster, {}).get("account") or settings.account)
+
+
+def _row(finding: Finding, cluster: Cluster) -> dict[str, object]:
+    source = cluster.source_of(finding.source)
+    days = age(source) if source else None
+    return {
+        "area": finding.area,
+        "fact": finding.fact,
+        "verdict": finding.verdict.value,
+        "expected": finding.expected,
+        "found": finding.found,
+        "source": finding.source or None,
+        "checked": source.checked if source else None,
+        "stale": days is not None and days > DAYS,
+        "todo": finding.todo,
+    }
+
+
+def _page(findings: Examined, cluster: Cluster, out: Out, everything: bool) -> list[str]:
+    term = out.term
+    lines = [term.paint("heading", f"{cluster.title} ({cluster.name}), as {host_name()} answers")]
+    listed = findings if everything else [f for f in findings if f.verdict is not Verdict.OK]
+    for area in dict.fromkeys(finding.area for finding in listed):
+        pairs = (pair for finding in listed if finding.area == area for pair in _pairs(finding, cluster))
+        lines += ["", term.paint("heading", area), *facts(pairs, term)]
+    counts = ", ".join(f"{count} {verdict.value}" for verdict, count in examination.counted(findings))
+    return [*lines, "", counts + ("" if everything else " (--all shows what is ok, too)")]
+
+
+def _pairs(finding: Finding, cluster: Cluster) -> Iterator[tuple[str, Cell]]:
+    """The verdict and its fact, and below them what was expected, what was found and what to do."""
+    source = cluster.source_of(finding.source)
+    origin = f" ({source.id}, {source.checked})" if source and finding.expected else ""
+    yield finding.verdict.value, (STYLES[finding.verdict], finding.fact)
+    for label, text in (
+        ("expected", finding.expected + origin),
+        ("found", finding.found),
+        ("to do", finding.todo),
+    ):
+        if text:
+            yield f"  {label}", text

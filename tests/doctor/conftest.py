@@ -1,0 +1,5 @@
+"""A user with a home of his own."""
+
+from tests.e2e.conftest import here
+
+__all__ = ["here"]
