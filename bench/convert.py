@@ -102,7 +102,10 @@ CASES = (
     Case("hf -> nanotron tp 2", "llama-hf", "nanotron", {"tp": 2}, "llama-hf", 2),
     Case("lora merge", "adapter", "hf", {}, "llama-hf", 8, 1.5, peer=PEFT, peer_cpu=3),
     Case("fp32 -> bf16", "llama-32", "hf", {"dtype": "bf16"}, "llama-32", 3),
-    Case("zero-2 -> fp32", "zero", "hf", {}, "llama-32", 2, peer=ZERO, peer_cpu=4),
+    Case("zero-2 -> fp32", "zero-2", "hf", {}, "llama-32", 2, peer=ZERO, peer_cpu=4),
+    Case("zero-2, 4 -> 3 ranks", "zero-2", "deepspeed-zero", {"ranks": 3}, "zero-2", 2.5),
+    Case("zero-3, 4 -> 6 ranks", "zero-3", "deepspeed-zero", {"ranks": 6}, "zero-3", 2.5),
+    Case("zero-2 -> universal", "zero-2", "deepspeed-universal", {}, "zero-2", 2.5),
 )
 
 
@@ -146,7 +149,13 @@ def median(runs: list[Measured]) -> Measured:
 _ROOM = 2_000_000_000
 """Bytes on the disk for each layer of the models that are measured."""
 
-NEEDS = {"neox-1": "neox-hf", "neox-2": "neox-hf", "adapter": "llama-hf", "zero": "llama-32"}
+NEEDS = {
+    "neox-1": "neox-hf",
+    "neox-2": "neox-hf",
+    "adapter": "llama-hf",
+    "zero-2": "llama-32",
+    "zero-3": "llama-32",
+}
 """What a checkpoint is made from."""
 
 
@@ -164,8 +173,8 @@ def make(folder: Path, layers: int, name: str) -> None:
         make_.model(folder / name, make_.NEOX if name == "neox-hf" else make_.MODEL, 2 * layers, "BF16")
     elif name == "adapter":
         make_.adapter(folder / name, folder / "llama-hf", 2 * layers)
-    elif name == "zero":
-        make_.zero(folder / name, folder / "llama-32", 4)
+    elif name in ("zero-2", "zero-3"):
+        make_.zero(folder / name, folder / "llama-32", 4, int(name[-1]))
     else:
         ours(folder / "neox-hf", "neox", folder / name, {"tp": int(name[-1]), "fsync": False})
 

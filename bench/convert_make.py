@@ -10,11 +10,13 @@ import numpy as np
 
 from hpctrain_plugins.checkpoints.containers import torchzip_write
 from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved
+from hpctrain_plugins.checkpoints.containers.unpickle import Size
 from hpctrain_plugins.checkpoints.copying.engine import Copy, run
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.formats import hf
+from hpctrain_plugins.checkpoints.formats.zero_files import BASE_OPTIMIZER, MASTERS
 from hpctrain_plugins.checkpoints.options import ConvertOptions
-from hpctrain_plugins.checkpoints.tensors import concat
+from hpctrain_plugins.checkpoints.tensors import Tensor, concat, zeros
 from tests.checkpoints.conftest import random_tensors, write_safetensors
 from tests.checkpoints.models import GPT_NEOX, LLAMA, shapes
 
@@ -80,36 +82,53 @@ def adapter(folder: Path, base: Path, layers: int) -> None:
     (folder / "adapter_config.json").write_text(json.dumps(config))
 
 
-def zero(folder: Path, source: Path, world: int) -> None:
-    """A ZeRO-2 checkpoint of `source` with its Adam moments, as `world` ranks would write it."""
+def zero(folder: Path, source: Path, world: int, stage: int) -> None:
+    """A ZeRO checkpoint of `source` with its Adam moments, as `world` ranks would write it."""
     step = folder / "global_step1"
     step.mkdir(parents=True)
     (folder / "latest").write_text("global_step1")
     (folder / "config.json").write_bytes((source / "config.json").read_bytes())
     tensors = hf.read(source, ConvertOptions()).tensors
-    line = concat([t.shaped(t.numel) for t in tensors.values()])
-    share = -(-line.numel // (2 * world)) * 2
     for rank in range(world):
-        part = line.part(0, rank * share, min(line.numel, (rank + 1) * share))
-        state = {"exp_avg": Saved(part, "F32"), "exp_avg_sq": Saved(part, "F32"), "step": 1}
+        part = _share(list(tensors.values()), rank, world, stage)
+        moments = {"step": 1, "exp_avg": Saved(part, "F32"), "exp_avg_sq": Saved(part, "F32")}
         optimizer = {
-            "zero_stage": 2,
-            "partition_count": world,
-            "single_partition_of_fp32_groups": [Saved(part, "F32")],
-            "base_optimizer_state": [state],
+            "zero_stage": stage,
+            "partition_count": world if stage == 3 else [world],
+            MASTERS[stage]: [Saved(part, "F32")],
+            BASE_OPTIMIZER[stage]: {
+                "state": {0: moments},
+                "param_groups": [{"lr": 1e-3, "weight_decay": 0.1, "params": [0]}],
+            },
         }
         name = f"bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt"
         _write(step, name, {"optimizer_state_dict": optimizer, "ds_version": "0.19.8"})
     states = {
-        "module": {n: Saved(t, "BF16") for n, t in tensors.items()},
-        "param_shapes": [{n: t.shape for n, t in tensors.items()}],
+        "module": {n: Saved(zeros(n, "BF16", (0,)) if stage == 3 else t, "BF16") for n, t in tensors.items()},
+        "param_shapes": [{n: Size(t.shape) for n, t in tensors.items()}],
         "buffer_names": [],
         "shared_params": {},
+        "dp_world_size": world,
+        "ds_config": {"bf16": {"enabled": True}, "zero_optimization": {"stage": stage}},
         "ds_version": "0.19.8",
         "frozen_param_shapes": None,
         "frozen_param_fragments": None,
     }
-    _write(step, "mp_rank_00_model_states.pt", states)
+    for rank in range(world if stage == 3 else 1):
+        prefix = f"zero_pp_rank_{rank}_" if stage == 3 else ""
+        _write(step, f"{prefix}mp_rank_00_model_states.pt", states)
+
+
+def _share(tensors: list[Tensor], rank: int, world: int, stage: int) -> Tensor:
+    """What one rank holds: a slice of all parameters in a line, or a share of each."""
+    lines = [tensor.shaped(tensor.numel) for tensor in tensors]
+    if stage < 3:
+        lines = [concat(lines)]
+    parts = []
+    for line in lines:
+        length = -(-line.numel // (2 * world)) * 2 if stage < 3 else -(-line.numel // world)
+        parts.append(line.part(0, rank * length, min(line.numel, (rank + 1) * length)))
+    return concat(parts)
 
 
 def _write(folder: Path, name: str, value: dict[str, Any]) -> None:

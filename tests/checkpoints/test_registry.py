@@ -16,6 +16,7 @@ from tests.checkpoints.models import GPT_NEOX, LLAMA, make
 def test_every_declared_format_loads_and_says_what_it_can() -> None:
     assert registry.names() == [
         "dcp",
+        "deepspeed-universal",
         "deepspeed-zero",
         "hf",
         "hf-sharded",
@@ -24,7 +25,7 @@ def test_every_declared_format_loads_and_says_what_it_can() -> None:
         "peft",
     ]
     writers = {n for n in registry.names() if hasattr(registry.load(n), "plan")}
-    assert writers == {"deepspeed-zero", "hf", "nanotron", "neox"}
+    assert writers == {"deepspeed-universal", "deepspeed-zero", "hf", "nanotron", "neox"}
 
 
 def test_written_formats_are_recognised(tmp_path: Path) -> None:

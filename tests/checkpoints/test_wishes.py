@@ -197,8 +197,8 @@ def test_a_dry_run_writes_nothing_and_needs_no_free_name(convert: Call, tmp_path
 def test_the_help_lists_the_formats(convert: Call) -> None:
     _, out, _ = convert("--help")
     text = " ".join(out.split())
-    assert "read dcp, deepspeed-zero, hf, hf-sharded, nanotron, neox, peft" in text
-    zero = "deepspeed-zero (of ZeRO: --ranks)"
+    assert "read dcp, deepspeed-universal, deepspeed-zero, hf, hf-sharded, nanotron, neox, peft" in text
+    zero = "deepspeed-universal (of ZeRO), deepspeed-zero (of ZeRO: --ranks)"
     assert f"written {zero}, hf, nanotron (Llama models), neox" in text
 
 

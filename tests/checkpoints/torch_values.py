@@ -9,7 +9,10 @@ from hpctrain_plugins.checkpoints.containers.unpickle import TensorRef
 
 
 def plain(archive: torchzip.Archive, value: Any) -> Any:
-    """Values with the bytes of their tensors, and objects by what they were made from."""
+    """Values with the bytes of their tensors, and objects by what they were made from.
+
+    `zero_stage` is left out: DeepSpeed writes a member of an enumeration there, and we the number that it is.
+    """
     if isinstance(value, TensorRef):
         tensor = archive.tensor("x", value)
         raw = archive.path.read_bytes()

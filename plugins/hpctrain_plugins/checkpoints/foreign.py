@@ -31,11 +31,6 @@ _SIGNS = (
     _Sign("tf_model.h5", "holds weights of TensorFlow", _HF),
     _Sign("flax_model.msgpack", "holds weights of Flax", _HF),
     _Sign(
-        "zero/*/fp32.pt",
-        "is a universal checkpoint of DeepSpeed, made to resume on other numbers of ranks",
-        "the checkpoint that ds_to_universal.py read",
-    ),
-    _Sign(
         "mp_rank_*/model_optim_rng.pt",
         "is a checkpoint of Megatron-LM, one file for each rank",
         "Megatron's tools/checkpoint/convert.py",
