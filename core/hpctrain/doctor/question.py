@@ -33,6 +33,10 @@ class Finding:
     source: str = ""
     """The id of the `[[source]]` that says what is expected."""
     todo: str = ""
+    key: tuple[str, ...] = ()
+    """Of a value that a file of facts can take over: its table, the row's name in a list of rows, the key."""
+    value: str | int | float | None = None
+    """What stands there today, as that file spells it."""
 
 
 @frozen(kw_only=True)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
 from attrs import frozen
 
 from hpctrain.doctor.question import MOST, Answer, Finding, Question, Verdict, stated
@@ -117,6 +118,8 @@ def _version(site: Site, readings: Mapping[str, Any]) -> Iterator[Finding]:
             found=str(value),
             source=source,
             todo=f"mend [facts.system] {key}" if verdict is Verdict.DIFFERS else "",
+            key=("facts.system", key),
+            value=str(value),
         )
 
 
@@ -138,6 +141,8 @@ def _hardware(cluster: Cluster, readings: Mapping[str, Any]) -> Iterator[Finding
             found=f"{count:g}",
             source=hardware.source,
             todo="" if is_fine else f"mend [hardware] {key}",
+            key=("hardware", key),
+            value=count,
         )
 
 
@@ -205,7 +210,8 @@ def _limit(cluster: Cluster, queue: Queue, key: str, row: Row, *, is_narrowest: 
     if actual > limit and (not is_narrowest or limit < top):
         return
     verdict = Verdict.OK if actual == limit else Verdict.DIFFERS if is_narrowest else Verdict.UNKNOWN
-    yield _line(queue, key, verdict, f"{limit_text}{sure}", live_text)
+    line = _line(queue, key, verdict, f"{limit_text}{sure}", live_text)
+    yield attrs.evolve(line, key=("queue", queue.name, key), value=value)
 
 
 def _of_queues_in(row: Row, cluster: Cluster, key: str) -> Iterator[float]:

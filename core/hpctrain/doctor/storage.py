@@ -232,7 +232,9 @@ def _judged(role: str, storage: Storage, rooms: Sequence[_Room], *, is_whole: bo
                 todo = f"remove what you no longer need below {storage.path}"
                 yield attrs.evolve(line, verdict=Verdict.DIFFERS, found=f"full: {line.found}", todo=todo)
             elif size and expected and not fits:
-                yield attrs.evolve(line, verdict=Verdict.DIFFERS, todo=f"mend {key} of [storage.{role}]")
+                mend = f"mend {key} of [storage.{role}]"
+                place = (f"storage.{role}", key)
+                yield attrs.evolve(line, verdict=Verdict.DIFFERS, todo=mend, key=place, value=round(size))
             elif size and not is_whole:
                 yield line
 

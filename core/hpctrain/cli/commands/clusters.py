@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.errors import HpctrainError
+from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.hooks import load
 from hpctrain.hooks.scan import names
 from hpctrain.runfile.facts import Facts, installed_site_file, load_facts, site_file
@@ -21,13 +21,27 @@ from hpctrain.ui.table import Column, Table, facts
 @click.option("--facts", "everything", is_flag=True, help="every fact with its layer and date")
 @click.option("--layers", is_flag=True, help="which files the facts were read from")
 @click.option("--stale", is_flag=True, help="sources that nobody has looked up for 180 days, and their facts")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="what differs in a file of `doctor --capture`, as a patch",
+)
 @click.pass_obj
-def command(out: Out, name: str | None, everything: bool, layers: bool, stale: bool) -> int:
+def command(
+    out: Out, name: str | None, everything: bool, layers: bool, stale: bool, against: Path | None
+) -> int:
     """List the installed clusters, or show one: places, queues, storage, sources."""
     if stale:
         from hpctrain.cli.show.stale import show
 
         return show(out, {cluster: read(cluster, out) for cluster in ([name] if name else names("clusters"))})
+    if against:
+        from hpctrain.cli.show import against as patch
+
+        if name is None:
+            raise ConfigError.of("usage", "--against is about one cluster: name it")
+        return patch.show(out, read(name, out).cluster, against)
     if name is None:
         return _list(out)
     cluster_facts = read(name, out)

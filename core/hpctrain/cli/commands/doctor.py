@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hpctrain.ui.table import Cell
 
 STYLES = {Verdict.OK: "ok", Verdict.DIFFERS: "error", Verdict.UNKNOWN: "", Verdict.SILENT: "warn"}
+CAPTURE = "also write what was answered, without your name, account and tokens"
 GRACE = 1.0
 """Seconds that a program has to tidy up when its limit is over."""
 
@@ -35,9 +37,12 @@ GRACE = 1.0
     "--seconds", type=click.IntRange(5, 3600), default=SECONDS, show_default=True,
     help="for all questions; on a login node under load, take more",
 )  # fmt: skip
+@click.option("--capture", type=click.Path(path_type=Path), metavar="FILE", help=CAPTURE)
 @click.option("--all", "everything", is_flag=True, help="also what is ok, each with its source and date")
 @click.pass_obj
-def command(out: Out, cluster: str | None, account: str | None, seconds: int, everything: bool) -> int:
+def command(
+    out: Out, cluster: str | None, account: str | None, seconds: int, capture: Path | None, everything: bool
+) -> int:
     """Ask this login node every fact of its cluster: no job, nothing written, a minute at most.
 
     Without a name it is the cluster whose login node this is. The exit code is 7 when something differs from
@@ -49,7 +54,13 @@ def command(out: Out, cluster: str | None, account: str | None, seconds: int, ev
     if not is_here(site_facts):
         out.say(f"by its name {host_name()} is no login node of {site_facts.name}: it answers all the same")
     asker = Asker(Tools(out.environ, keep=site_facts.exported, grace=GRACE), seconds)
-    findings = examination.examined(asker.answers(examination.questions(site)))
+    answers = list(asker.answers(examination.questions(site)))
+    findings = examination.examined(answers)
+    if capture:
+        from hpctrain.doctor.capture import write
+
+        write(capture, site, answers)
+        out.say(f"{capture}: every answer, without your name, account and tokens; read it before you send it")
     if out.flags.json:
         rows = [_row(finding, site_facts) for finding in findings]
         counts = {verdict.value: count for verdict, count in examination.counted(findings)}

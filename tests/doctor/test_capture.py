@@ -1,0 +1,146 @@
+"""A capture holds what the machine said and nothing of who asked; read again it says what differs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hpctrain.doctor import capture, examination
+from hpctrain.doctor.question import Answer, Verdict
+from hpctrain.errors import ConfigError
+from hpctrain.runfile.reading.toml import loads
+from tests.doctor.rig import cluster, site
+from tests.e2e.product import Product
+
+CANARIES = {
+    "USER": "cnuser01",
+    "LOGNAME": "cnlogin02",
+    "HOME": "/home/cnproj03/cnhome04",
+    "SSH_CLIENT": "203.0.113.77 51234 22",
+    "SSH_CONNECTION": "198.51.100.78 51234 10.0.0.1 22",
+    **{f"{name}_{number}": f"canary{number}value" for number, name in enumerate(
+        ("HF_TOKEN", "WANDB_API_KEY", "MY_SECRET", "DB_PASSWORD", "AWS_ACCESS_KEY", "GIT_PASS", "CREDENTIAL",
+         "SESSION_COOKIE", "OAUTH", "TOKEN_FILE"), 10,
+    )},
+}  # fmt: skip
+ACCOUNT = "cnacc05"
+OTHERS = ("cnacc06", "cnacc07")
+SHAPES = (
+    "hf_abcdefghijklmnopqrstuvwx",
+    "ghp_abcdefghijklmnopqrstuvwx",
+    "sk-abcdefghijklmnopqrstuvwx",
+    "github_pat_abcdefghijklmnopqrst",
+    "AKIAABCDEFGHIJKLMNOP",
+)
+MAILS = ("cn.mail08@example.org", "cnmail09@mail.example.ac.uk")
+URL_SECRETS = ("cnpw20", "cnpw21")
+LISTED = ("cnproj30", "cnproj31", "cngroup32")
+
+
+def secrets() -> list[str]:
+    """Every word that must not be found in a capture."""
+    variables = [value.split()[0] for value in CANARIES.values()]
+    return [*variables, ACCOUNT, *OTHERS, *SHAPES, *MAILS, *URL_SECRETS, *LISTED, "cnhome04"]
+
+
+def leaky(name: str) -> str:
+    """What a chatty site might print, with everything in it."""
+    if name == "scheduler your accounts":
+        return "\n".join((ACCOUNT, *OTHERS)) + "\n"
+    words = " ".join(value for value in [*CANARIES.values(), ACCOUNT, *OTHERS, *SHAPES, *MAILS])
+    urls = " ".join(f"https://me:{word}@proxy.example:3128" for word in URL_SECRETS)
+    upper = CANARIES["USER"].upper()
+    listed = f"AllowGroups={LISTED[2]} AllowAccounts={LISTED[0]},{LISTED[1]} AllowQos=ALL"
+    paths = (
+        f"/lustre/orion/{ACCOUNT}/scratch/{CANARIES['USER']}/x {ACCOUNT}_g {upper} wandb: {CANARIES['USER']}."
+    )
+    record = f"PartitionName=batch\n   {listed}\n   MaxTime=06:00:00 MaxNodes=9472 State=UP"
+    return f"{record}\nWelcome {words}\n{urls}\n{paths}\n"
+
+
+def test_thirty_canaries_do_not_leave_the_machine(tmp_path: Path) -> None:
+    one = site(cluster("frontier"), ACCOUNT, **CANARIES)
+    answers = [
+        (q, Answer(out=leaky(q.name), err=leaky(""), fault="" if n % 5 else leaky(""), code=n % 2))
+        for n, q in enumerate(examination.questions(one))
+    ]
+    path = tmp_path / "capture.json"
+    capture.write(path, one, answers)
+    text = path.read_text(encoding="utf-8")
+    assert len(set(secrets())) >= 30
+    assert [word for word in secrets() if word.lower() in text.lower()] == []
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "MaxTime=06:00:00" in text, "what the machine said is still there"
+    assert "AllowQos=ALL" in text
+
+
+def test_an_existing_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "capture.json"
+    path.write_text("mine")
+    with pytest.raises(Exception, match="capture"):
+        capture.write(path, site(cluster("frontier")), [])
+    assert path.read_text() == "mine"
+
+
+def test_a_capture_read_again_says_the_same(tmp_path: Path) -> None:
+    one = site(cluster("frontier"), "ACCOUNT")
+    told = {
+        "scheduler partitions": "PartitionName=batch\n MaxTime=06:00:00 MaxNodes=9472\n",
+        "scheduler version of Slurm": "slurm 26.05.1\n",
+        "architecture": "x86_64\n",
+    }
+    answers = [(q, Answer(out=told.get(q.name, ""))) for q in examination.questions(one)]
+    capture.write(tmp_path / "c.json", one, answers)
+    again = capture.examined(tmp_path / "c.json", one)
+    assert {f for f in again if f.verdict is Verdict.DIFFERS} == {
+        f for f in examination.examined(answers) if f.verdict is Verdict.DIFFERS
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "nonsense", '{"schema": "hpctrain/capture/1", "cluster": "alps", "answers": {}}',
+             '{"schema": "hpctrain/capture/1", "cluster": "frontier", "answers": {"name": {"out": 3}}}']
+)  # fmt: skip
+def test_a_file_that_is_no_capture(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="no capture of frontier"):
+        capture.examined(path, site(cluster("frontier")))
+
+
+def test_a_patch_of_the_facts(here: Product) -> None:
+    partitions = ("PartitionName=batch MaxTime=12:00:00", "PartitionName=extended MaxTime=06:00:00")
+    answers = {
+        "scheduler partitions": "\n".join(partitions),
+        "scheduler version of Slurm": "slurm 26.05.1\n",
+        "scheduler nodes": "batch|9856|56|524288|gpu:4\n",
+    }
+    document = {
+        "schema": "hpctrain/capture/1",
+        "cluster": "frontier",
+        "answers": {name: {"out": text} for name, text in answers.items()},
+    }
+    file = str(here.write(json.dumps(document), "c.json"))
+    patch = here("clusters", "frontier", "--against", file, code=7).stdout
+    facts = loads(patch)
+    assert facts == {
+        "hardware": {"gpus_per_node": 4},
+        "facts": {"system": {"slurm": "26.05.1"}},
+        "queue": [{"name": "extended", "max_time": "6h"}],
+    }
+    assert "the facts have 1d" in patch
+    rows = here.json("clusters", "frontier", "--against", file, code=7)["facts"]
+    assert {row["fact"] for row in rows} == {
+        "version of slurm", "hardware.gpus_per_node", "queue extended: max_time",
+    }  # fmt: skip
+    assert "name it" in here("clusters", "--against", file, code=2).stderr
+
+
+def test_a_capture_by_the_command(here: Product) -> None:
+    done = here("doctor", "local", "--capture", "c.json", code=None)
+    assert "read it before you send it" in done.stderr
+    document = json.loads((here.folder / "c.json").read_text())
+    assert document["answers"]["architecture"]["out"].strip()
+    assert str(here.home) not in json.dumps(document)
