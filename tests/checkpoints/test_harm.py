@@ -103,7 +103,7 @@ def evil(file: Path) -> None:
 
 def test_code_in_any_file_of_an_optimizer_is_named_and_not_run(tmp_path: Path) -> None:
     source = make(tmp_path / "hf", {**SMALL_LLAMA, "vocab_size": 32}, "F32")
-    convert_make.zero(tmp_path / "zero", source, 2)
+    convert_make.zero(tmp_path / "zero", source, 2, stage=2)
     files = sorted((tmp_path / "zero").rglob("*.pt"))
     assert len(files) == 3
     for file in files:
