@@ -51,6 +51,11 @@ def test_few_points_are_all_there_and_need_no_trend() -> None:
     assert trend(points) == []
 
 
+def test_a_value_that_was_measured_once_is_a_dot_and_not_a_line() -> None:
+    once = Chart("evaluation loss", [Curve("a", [100], [0.08]), Curve("b", [50, 100], [0.2, 0.1])]).html(0)
+    assert re.findall(r'<path class="(line[^"]*)"', once) == ["line c0 dot", "line c1"]
+
+
 def test_odd_series_are_drawn() -> None:
     for ys in ([], [1.0], [2.0, 2.0], [math.nan, 1.0], [math.inf, math.nan]):
         html = Chart("loss", [Curve("a", range(len(ys)), ys)]).html(0)

@@ -143,8 +143,9 @@ class Chart:
             return ""
         style = f"line c{at % COLORS}"
         means = self._trends[at]
-        noisy = f'<path class="{style}{" noisy" if means else ""}" d="{self._path(self._drawn[at])}"/>'
-        return noisy + (f'<path class="{style} trend" d="{self._path(means)}"/>' if means else "")
+        kind = " dot" if len(self._drawn[at]) == 1 else " noisy" if means else ""
+        values = f'<path class="{style}{kind}" d="{self._path(self._drawn[at])}"/>'
+        return values + (f'<path class="{style} trend" d="{self._path(means)}"/>' if means else "")
 
     def _path(self, points: Sequence[Point]) -> str:
         if len(points) == 1:  # a line with round ends that leads nowhere is a dot

@@ -117,7 +117,9 @@
       const isNoisy = means.length > 12;
       const points = [];
       for (let at = from; at < to; at++) points.push([x[at], y[at]]);
-      make("path", box, { class: isNoisy ? `${style} noisy` : style, d: path(scale, points) });
+      const isLone = points.length === 1 && x[from] >= scale.low && x[from] <= scale.high;
+      const kind = isLone ? " dot" : isNoisy ? " noisy" : "";
+      make("path", isLone ? plot : box, { class: style + kind, d: path(scale, points) });
       if (isNoisy) make("path", box, { class: `${style} trend`, d: path(scale, means) });
     });
     view.over = make("g", plot, { class: "over" });
