@@ -54,8 +54,8 @@ def _hours(run: RunSpec, cluster: Cluster, nodes: int) -> Iterator[Problem]:
 
 def _hang(run: RunSpec, cluster: Cluster, nodes: int) -> Iterator[Problem]:
     fact = cluster.facts["hang"]
-    said = [*run.texts.values(), repr(run.train.options)]
-    over_nodes = [int(number) for text in said for number in _EXPERTS.findall(text)]
+    texts = [*run.texts.values(), repr(run.train.options)]
+    over_nodes = [int(number) for text in texts for number in _EXPERTS.findall(text)]
     if nodes < 2 or not any(number > 1 for number in over_nodes):
         return
     yield Problem(

@@ -33,6 +33,15 @@ WORDS = {"cd", "export", ".", "source", "for", "make", "git", "pip"}
 """Of the shell, of a checkout, and of whoever could install something."""
 
 
+OF_A_MACHINE = {"--against"}
+"""Options whose file only a login node can write."""
+
+
+def _only_looks(words: list[str]) -> bool:
+    """Whether it is a command of ours that says the same on every computer."""
+    return words[0] == "hpctrain" and bool(LOOKS.intersection(words[1:2])) and not OF_A_MACHINE & {*words}
+
+
 def requirements(line: str) -> tuple[str, ...]:
     """What an install line asks for: `pip install --find-links dist 'hpctrain[all]' uv` -> both names."""
     words = shlex.split(line.partition("install")[2], comments=True)
@@ -99,7 +108,7 @@ class Reader:
             words = shlex.split(command, comments=True)
             if INSTALLS.search(command):
                 self.install(requirements(command))
-            elif words[0] == "cp" or (words[0] == "hpctrain" and LOOKS.intersection(words[1:2])):
+            elif words[0] == "cp" or _only_looks(words):
                 code, printed = self.type(command)
                 assert code == 0, f"{place} $ {command}\n{printed}"
             elif words[0] == "hpctrain":

@@ -121,7 +121,7 @@ def _of_module(site: Site, use: str, entry: str, code: str, source: str, err: st
     if code == "0":
         return line
     bare = Module.parse(entry).name
-    reason = next((shown.strip() for shown in err.splitlines() if bare and bare in shown), first_line(err))
+    reason = next((line.strip() for line in err.splitlines() if bare and bare in line), first_line(err))
     if site.is_like_nodes:
         verdict, todo = (
             Verdict.DIFFERS,

@@ -101,8 +101,8 @@ def _variables(steps: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, s
         if step["step"]["name"] == TRAIN:
             for variable in step["around"]["env"]:
                 value = variable["value"]
-                shown = "(not set)" if variable["how"] == How.UNSET.value else word_text(word(value))
-                yield variable["name"], shown, str(variable["source"]), str(variable["why"])
+                text = "(not set)" if variable["how"] == How.UNSET.value else word_text(word(value))
+                yield variable["name"], text, str(variable["source"]), str(variable["why"])
 
 
 def _used(created: Mapping[str, Any]) -> dict[str, str]:

@@ -78,8 +78,8 @@ def with_tokens_here(
         )
         for name in missing
     )
-    kept = tuple(name for name in run.secrets if name not in missing)
-    return attrs.evolve(run, secrets=kept), problems
+    present = tuple(name for name in run.secrets if name not in missing)
+    return attrs.evolve(run, secrets=present), problems
 
 
 def folder(state: Path, run: RunDirectory) -> Path:

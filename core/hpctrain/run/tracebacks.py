@@ -86,8 +86,8 @@ def _end(text: str, head: re.Match[str], ranked: bool) -> int | None:
         end = text.find("\n", position)
         end = len(text) if end < 0 else end
         words = text[position:end]
-        own = words.removeprefix(start)
-        if (own != words or not start) and own.strip() and not own[0].isspace():
+        text_of_rank = words.removeprefix(start)
+        if (text_of_rank != words or not start) and text_of_rank.strip() and not text_of_rank[0].isspace():
             return position
         position = end + 1
     return None

@@ -52,12 +52,12 @@ def convert(
     writer = registry.load(target_format)
     if not hasattr(writer, "plan"):
         raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
-    wanted = options.ranks is not None or getattr(writer, "OPTIMIZER", False)
-    options = attrs.evolve(options, optimizer=wanted)
+    with_optimizer = options.ranks is not None or getattr(writer, "OPTIMIZER", False)
+    options = attrs.evolve(options, optimizer=with_optimizer)
     name = options.source_format
     if name == "auto":
-        name = registry.detect(source, among=request.FORMATS if wanted else ())
-    if wanted:
+        name = registry.detect(source, among=request.FORMATS if with_optimizer else ())
+    if with_optimizer:
         request.check(name, target_format, options)
     model = _read(name, source, options)
     proven = hf_check.check(model, source)

@@ -58,7 +58,7 @@ def problems(run: RunSpec) -> Iterator[Problem]:
 
 def option(word: str) -> str:
     """The long name of an option; sbatch takes any beginning of one that fits no other."""
-    if found := _LONG.match(word):
-        begun = [name for name in KEYS if name.startswith(found[1])]
-        return found[1] if found[1] in KEYS else (begun[0] if len(begun) == 1 and len(found[1]) > 2 else "")
+    if match := _LONG.match(word):
+        begun = [name for name in KEYS if name.startswith(match[1])]
+        return match[1] if match[1] in KEYS else (begun[0] if len(begun) == 1 and len(match[1]) > 2 else "")
     return SHORT.get(word[1:2], "") if word.startswith("-") else ""

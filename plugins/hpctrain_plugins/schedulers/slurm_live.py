@@ -76,7 +76,7 @@ def _nodes(text: str) -> Iterator[Reading]:
         return
     most = max(gpus for gpus, _, _ in kinds)
     (gpus, cores_per_node, megabytes), partitions = max(
-        ((kind, found) for kind, found in kinds.items() if kind[0] == most),
+        ((kind, counts) for kind, counts in kinds.items() if kind[0] == most),
         key=lambda pair: max(pair[1].values()),
     )
     facts = {

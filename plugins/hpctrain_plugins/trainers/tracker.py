@@ -13,13 +13,13 @@ def mode(run: RunSpec, cluster: Cluster, *, used: bool) -> tuple[EnvVar, ...]:
     if not (used or is_given):
         return ()
     if not _reaches_network(cluster):
-        return (_said("offline", "nodes have no network: `hpctrain sync` sends it afterwards"),)
+        return (_mode("offline", "nodes have no network: `hpctrain sync` sends it afterwards"),)
     if not is_given:
-        return (_said("offline", 'the key is not given, secrets = ["wandb"]: `hpctrain sync` sends it'),)
-    return (_said("online", "the key is given, and nodes reach the network"),)
+        return (_mode("offline", 'the key is not given, secrets = ["wandb"]: `hpctrain sync` sends it'),)
+    return (_mode("online", "the key is given, and nodes reach the network"),)
 
 
-def _said(value: str, why: str) -> EnvVar:
+def _mode(value: str, why: str) -> EnvVar:
     return EnvVar(name="WANDB_MODE", value=value, how=How.DEFAULT, why=why)
 
 

@@ -53,15 +53,15 @@ def command(out: Out, runs: tuple[str, ...], picture: str | None, everything: bo
         _plots(out, f" of {title}" if len(measured) > 1 else "", metrics)
     table_rows = [_joined(metrics) for metrics in measured.values()]
     steps = sorted({step for rows in table_rows for step in rows})
-    shown = steps if everything else steps[-ROW_LIMIT:]
+    latest = steps if everything else steps[-ROW_LIMIT:]
     table = (
-        _single_run(table_rows[0], shown)
+        _single_run(table_rows[0], latest)
         if len(measured) == 1
-        else _side_by_side(list(measured), table_rows, shown)
+        else _side_by_side(list(measured), table_rows, latest)
     )
     out.lines(table.lines(out.term))
-    if len(shown) < len(steps):
-        out.say(f"{len(shown)} of {len(steps)} rows: hpctrain metrics {' '.join(measured)} --all")
+    if len(latest) < len(steps):
+        out.say(f"{len(latest)} of {len(steps)} rows: hpctrain metrics {' '.join(measured)} --all")
     return 0
 
 

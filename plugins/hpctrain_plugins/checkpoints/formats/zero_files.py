@@ -119,8 +119,8 @@ class Partition(ModelFiles):
     def states(self, archive: Archive) -> dict[int, dict[str, Any]]:
         """What the optimizer keeps of each vector beside the weights, by the vector's number."""
         optimizer = archive.value["optimizer_state_dict"]
-        kept: dict[int, dict[str, Any]] = optimizer[BASE_OPTIMIZER[self.stage]]["state"]
-        return kept
+        states: dict[int, dict[str, Any]] = optimizer[BASE_OPTIMIZER[self.stage]]["state"]
+        return states
 
     def _vectors(self, moment: str) -> list[list[Tensor]]:
         """Per data-parallel rank, its flat vectors."""

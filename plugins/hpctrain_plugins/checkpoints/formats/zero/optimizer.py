@@ -194,28 +194,28 @@ def _replicas(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Numbers that are not cut, as the count of steps, are the same in all of a group and on every rank."""
     for vectors in (group["params"] for group in settings if group["params"]):
-        held = [
-            Held(archive, partition.states(archive).get(number, {}))
+        states = [
+            ParameterState(archive, partition.states(archive).get(number, {}))
             for archive in partition.optim
             for number in vectors
         ]
-        for key in {key for state in held for key in state.values} - set(moments):
-            yield from replicas(key, held)
+        for key in {key for state in states for key in state.values} - set(moments):
+            yield from replicas(key, states)
 
 
 @attrs.frozen
-class Held:
+class ParameterState:
     """Values of one file."""
 
     archive: Archive
     values: dict[str, Any]
 
 
-def replicas(key: str, held: list[Held]) -> Iterator[tuple[Tensor, Tensor]]:
+def replicas(key: str, states: list[ParameterState]) -> Iterator[tuple[Tensor, Tensor]]:
     """The tensors that must be equal where all files hold the same; refuses plain values that differ."""
-    first = held[0]
+    first = states[0]
     value = first.values.get(key)
-    for state in held[1:]:
+    for state in states[1:]:
         repeated = state.values.get(key)
         if isinstance(value, TensorRef) and isinstance(repeated, TensorRef):
             yield first.archive.tensor(key, value), state.archive.tensor(key, repeated)

@@ -22,7 +22,7 @@ from hpctrain_plugins.checkpoints.copying.publishing import inside
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder
 from hpctrain_plugins.checkpoints.formats.zero import weights
 from hpctrain_plugins.checkpoints.formats.zero.optimizer import (
-    Held,
+    ParameterState,
     State,
     common,
     groups,
@@ -119,12 +119,12 @@ def _source(step: Path) -> Universal:
         raise unsupported(step, "tensor-parallel ranks")
     names = [name for vector in ModelFiles(step, stage, models).shapes for name in vector]
     folders = [step / "zero" / inside(name, models[0].path) for name in names]
-    held = sorted(file.stem for file in folders[0].glob("*.pt")) if folders else []
-    moments = tuple(name for name in held if name not in (_WEIGHTS, _STEP))
+    keys = sorted(file.stem for file in folders[0].glob("*.pt")) if folders else []
+    moments = tuple(name for name in keys if name not in (_WEIGHTS, _STEP))
     files = {
         (name, key): _opened(folder / f"{key}.pt")
         for name, folder in zip(names, folders, strict=True)
-        for key in dict.fromkeys((_WEIGHTS, *held))
+        for key in dict.fromkeys((_WEIGHTS, *keys))
     }
     return Universal(step, stage, models, optimizer, moments, files)
 
@@ -139,9 +139,9 @@ def _opened(file: Path) -> Archive:
 def _state(home: Path, source: Universal) -> State:
     value, config = source.optimizer.value, source.metadata.get("ds_config") or {}
     settings = value["param_groups"]
-    held = {number: _held_once(source, number) for number in range(len(source.shapes))}
+    states_of = {number: _held_once(source, number) for number in range(len(source.shapes))}
     of_groups = [
-        [state for number in group["params"] for state in held.get(number, [])] for group in settings
+        [state for number in group["params"] for state in states_of.get(number, [])] for group in settings
     ]
     return State(
         {},
@@ -152,7 +152,7 @@ def _state(home: Path, source: Universal) -> State:
             stored(source.optimizer, settings),
             {
                 number: stored(states[0].archive, states[0].values)
-                for number, states in held.items()
+                for number, states in states_of.items()
                 if states
             },
         ),
@@ -164,14 +164,14 @@ def _state(home: Path, source: Universal) -> State:
     )
 
 
-def _held_once(source: Universal, number: int) -> list[Held]:
+def _held_once(source: Universal, number: int) -> list[ParameterState]:
     """What is kept once of a vector: at stage 3 in the optimizer's file, else beside each parameter."""
     if source.stage == 3:
         state = source.optimizer.value[BASE_OPTIMIZER[3]]["state"].get(number, {})
-        kept = {key: value for key, value in state.items() if key not in source.moments}
-        return [Held(source.optimizer, kept)]
+        outside = {key: value for key, value in state.items() if key not in source.moments}
+        return [ParameterState(source.optimizer, outside)]
     files = (source.files.get((name, _STEP)) for name in source.shapes[number])
-    return [Held(file, {_STEP: file.value}) for file in files if file is not None]
+    return [ParameterState(file, {_STEP: file.value}) for file in files if file is not None]
 
 
 def plan(model: Model, _: ConvertOptions) -> Layout:
