@@ -34,7 +34,6 @@ SETTINGS = """\
 mine  = { file = "~/mine.token" }
 other = { env = "SHELL_TOKEN" }
 """
-PIP = "[global]\nretries = 0\nextra-index-url = http://me:{}@127.0.0.1:9/simple\n"
 
 
 @frozen
@@ -57,7 +56,7 @@ class Canaries:
             ".netrc": f"machine api.wandb.ai login user password {secret['netrc']}\n",
             ".git-credentials": f"https://me:{secret['git']}@git.example.org\n",
             ".config/containers/auth.json": json.dumps({"auths": {"r.example.org": {"auth": registry}}}),
-            ".config/pip/pip.conf": PIP.format(secret["pip"]),
+            ".config/pip/pip.conf": f"[global]\nextra-index-url = http://me:{secret['pip']}@127.0.0.1:9/x\n",
             ".config/hpctrain/settings.toml": SETTINGS,
             "code/train.sh": "",
         }

@@ -44,6 +44,9 @@ def test_an_environment_of_an_index_with_a_login(
     canaries.values.update({"login": LOGIN[1], "login in HTTP": basic().split()[1]})
     user = canaries.given_to(here)
     user = attrs.evolve(user, environ={**user.environ, "no_proxy": "127.0.0.1"})
+    # pip asks it too, and waits long for one that does not answer.
+    pip = f"[global]\nextra-index-url = {index.url_with_login}\n"
+    (user.home / ".config/pip/pip.conf").write_text(pip)
     with (user.home / ".netrc").open("a") as file:
         file.write(f"machine 127.0.0.1 login {LOGIN[0]} password {LOGIN[1]}\n")
     table = built(use, index)
