@@ -50,6 +50,7 @@ lint: $(VENV)/.installed
 	tests/setup/lint.sh
 soak: setup
 	HPCTRAIN_SOAK=150 tests/setup/test.sh -m "slow or slurm" tests/run tests/schedulers
+	HPCTRAIN_SOAK=200 tests/setup/test.sh tests/run/test_trust.py tests/run/test_trust_rounds.py
 	HPCTRAIN_SOAK=100 tests/setup/test.sh -m slow tests/data
 	HPCTRAIN_SOAK=200 tests/setup/test.sh -m slow tests/twin/test_overlay_rounds.py
 	HPCTRAIN_SOAK=10 tests/setup/test.sh tests/hostile

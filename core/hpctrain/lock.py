@@ -73,7 +73,7 @@ def request_hash(run: RunSpec) -> str:
 
 def read(run_file: Path, cluster: str, run: RunSpec) -> Lock:
     """The lock of this run on this cluster."""
-    table = _tables(path_of(run_file)).get(cluster)
+    table = _tables(run_file).get(cluster)
     if table is None:
         return Lock()
     try:
@@ -90,7 +90,7 @@ def text(run_file: Path, pins: Mapping[str, tuple[str, Iterable[Pin]]]) -> str:
 
     `pins` has for each cluster the hash of what was resolved, and the result.
     """
-    tables = _tables(path_of(run_file))
+    tables = _tables(run_file)
     for cluster, (request, pins_of_cluster) in pins.items():
         rows = {f"{pin.kind}:{pin.name}": pin.value for pin in pins_of_cluster}
         tables[cluster] = {REQUEST: request, **dict(sorted(rows.items()))}
@@ -112,11 +112,15 @@ def rebuilt(pins: Iterable[Pin], packages: Iterable[str]) -> tuple[Pin, ...]:
     return tuple(result)
 
 
-def _tables(path: Path) -> dict[str, dict[str, Any]]:
+def _tables(run_file: Path) -> dict[str, dict[str, Any]]:
+    """The pins beside the run file; ConfigError where somebody else wrote them."""
+    from hpctrain.runfile.reading.find import need_same_owner
     from hpctrain.runfile.reading.text import read_toml
 
+    path = path_of(run_file)
     if not path.is_file():
         return {}
+    need_same_owner(path, run_file)
     tables = read_toml(path, path.name).data.get("pins", {})
     return {name: dict(table) for name, table in tables.items() if isinstance(table, Mapping)}
 

@@ -104,11 +104,20 @@ def folder(path: str, accepted: Accepted, *, closed: bool = True) -> Judgement |
     return None
 
 
+def owner_fault(path: str, accepted: Accepted) -> str:
+    """Whose the file `path` is, or the link of this name; "" when it is an accepted user's."""
+    link, status = os.lstat(path), os.stat(path)
+    if not accepted.includes(link.st_uid):
+        word = "is a link of" if stat.S_ISLNK(link.st_mode) else "belongs to"
+        return f"{word} {owner_name(link.st_uid)}"
+    return "" if accepted.includes(status.st_uid) else f"belongs to {owner_name(status.st_uid)}"
+
+
 def file_fault(path: str, accepted: Accepted) -> str:
     """Why the words in the file `path` may be another user's; "" when only accepted users write it."""
+    if fault := owner_fault(path, accepted):
+        return fault
     status = os.stat(path)
-    if not accepted.includes(status.st_uid):
-        return f"belongs to {owner_name(status.st_uid)}"
     if status.st_mode & 0o002:
         return "may be written by everybody"
     if status.st_mode & 0o020 and not _is_private_group(status):

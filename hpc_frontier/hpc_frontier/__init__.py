@@ -30,7 +30,11 @@ def prepare_data(
 
 @hookimpl
 def check_run(run: RunSpec, plan: Plan) -> Iterable[Problem]:
-    """A torch for another ROCm than the module that is loaded."""
-    from hpc_frontier import rocm
+    """A torch for another ROCm than the module that is loaded, and what DeepSpeed's file cannot hold."""
+    from hpc_frontier import around, rocm
 
-    return rocm.problems(run, plan)
+    yield from rocm.problems(run, plan)
+    if run.env and around.has_deepspeed(run):
+        from hpc_frontier import deepspeed
+
+        yield from deepspeed.problems(run)

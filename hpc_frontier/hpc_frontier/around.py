@@ -80,10 +80,15 @@ def _libraries(step: Step, modules: tuple[str, ...]) -> Layer:
     )
 
 
-def _deepspeed(run: RunSpec, cluster: Cluster) -> Layer:
-    """The file that DeepSpeed's launcher reads, where DeepSpeed is among the run's packages."""
+def has_deepspeed(run: RunSpec) -> bool:
+    """Whether DeepSpeed is among the run's packages."""
     every = (*run.environment.packages, *run.environment.compile)
-    if not any(package.name.lower() == "deepspeed" for package in every):
+    return any(package.name.lower() == "deepspeed" for package in every)
+
+
+def _deepspeed(run: RunSpec, cluster: Cluster) -> Layer:
+    """The file that DeepSpeed's launcher reads."""
+    if not has_deepspeed(run):
         return Layer()
     from hpc_frontier import deepspeed
 

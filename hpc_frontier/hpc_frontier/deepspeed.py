@@ -7,7 +7,9 @@ is: PATH too. Ranks that srun starts inherit all of it and read no file; the lau
 
 from __future__ import annotations
 
-from hpctrain.plugin import Cluster, Cmd, EnvVar, File, How, Join, Layer, RunSpec, Var
+from collections.abc import Iterator
+
+from hpctrain.plugin import Cluster, Cmd, EnvVar, File, How, Join, Layer, Problem, RunSpec, Var
 
 SCRIPT = """\
 # deepspeed_env.sh PATTERN...: NAME=value of every exported variable that a pattern matches, to $DS_ENV_FILE.
@@ -58,3 +60,17 @@ def layer(run: RunSpec, cluster: Cluster) -> Layer:
         ),
         files=(File(path="deepspeed_env.sh", body=(SCRIPT,)),),
     )
+
+
+def problems(run: RunSpec) -> Iterator[Problem]:
+    """Variables that the file cannot hold."""
+    for name, value in run.env.items():
+        if "\n" in value:
+            yield Problem(
+                code="deepspeed-line",
+                message=f"{name} holds a line break, which DeepSpeed's environment file cannot",
+                where=f"env.{name}",
+                notes=("ranks of the batch system have it; workers of DeepSpeed's own launcher do not",),
+                hint="a file that the program reads, and its path in the variable",
+                fatal=False,
+            )

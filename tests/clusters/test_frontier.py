@@ -199,6 +199,15 @@ def test_deepspeed_s_file_holds_the_plan_and_no_secret(tmp_path: Path) -> None:
     assert "DS_ENV_FILE" not in variables(plan("lora-2x8.toml", tmp_path))  # no DeepSpeed in it
 
 
+def test_a_line_break_is_what_deepspeed_s_file_cannot_hold(tmp_path: Path) -> None:
+    def told(example: str) -> list[str]:
+        problems = plan(example, tmp_path, 'env={TWO="a\\nb", ONE="a b"}').problems
+        return [p.where for p in problems if p.code == "deepspeed-line"]
+
+    assert told("tutorial.toml") == ["env.TWO"]
+    assert told("lora-2x8.toml") == []  # no DeepSpeed in it
+
+
 def test_the_shared_file_is_written_when_the_run_file_asks(tmp_path: Path) -> None:
     shared = tmp_path / "home/.deepspeed_env"
     shared.parent.mkdir()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
+import subprocess
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
@@ -17,6 +20,15 @@ from tests.e2e.product import Product
 TAKEN = {"HF_TOKEN": "huggingface", "WANDB_API_KEY": "netrc", "MINE": "file", "OTHER": "variable"}
 """Variable of the task -> the secret that it holds."""
 SECRETS = '\nsecrets = ["huggingface", "wandb", "mine", "other"]\n'
+SOURCES = {
+    "mine.token": "file",
+    ".netrc": "netrc",
+    ".git-credentials": "git",
+    ".config/containers/auth.json": "registry",
+    ".config/pip/pip.conf": "pip",
+    "code/.git/config": "remote",
+}
+"""File below the home -> the secret that the user keeps there."""
 SETTINGS = """\
 [secrets]
 mine  = { file = "~/mine.token" }
@@ -31,20 +43,30 @@ class Canaries:
     values: dict[str, str] = field(
         factory=lambda: {
             name: f"canary{uuid.uuid4().hex}"
-            for name in (*TAKEN.values(), "bystander", "proxy", "index", "mirror")
+            for name in (*TAKEN.values(), *SOURCES.values(), "bystander", "proxy", "index", "mirror")
         }
     )
 
     def given_to(self, user: Product) -> Product:
-        """The user with secrets in variables, and in two files of which each holds one."""
-        (user.home / "mine.token").write_text(f"{self.values['file']}\n")
-        login = f"machine api.wandb.ai login user password {self.values['netrc']}\n"
-        (user.home / ".netrc").write_text(login)
-        settings = user.home / ".config/hpctrain/settings.toml"
-        settings.parent.mkdir(parents=True, exist_ok=True)
-        settings.write_text(SETTINGS)
-        for name in ("mine.token", ".netrc"):
+        """The user with secrets in variables, and in files of which each holds one."""
+        secret = self.values
+        registry = base64.b64encode(f"me:{secret['registry']}".encode()).decode()
+        texts = {
+            "mine.token": f"{secret['file']}\n",
+            ".netrc": f"machine api.wandb.ai login user password {secret['netrc']}\n",
+            ".git-credentials": f"https://me:{secret['git']}@git.example.org\n",
+            ".config/containers/auth.json": json.dumps({"auths": {"r.example.org": {"auth": registry}}}),
+            ".config/pip/pip.conf": f"[global]\nextra-index-url = http://me:{secret['pip']}@127.0.0.1:9/x\n",
+            ".config/hpctrain/settings.toml": SETTINGS,
+            "code/train.sh": "",
+        }
+        for name, text in texts.items():
+            (user.home / name).parent.mkdir(parents=True, exist_ok=True)
+            (user.home / name).write_text(text)
             (user.home / name).chmod(0o600)
+        remote = f"https://me:{secret['remote']}@git.example.org/code.git"
+        for words in (("init", "-q"), ("remote", "add", "origin", remote)):
+            subprocess.run(("git", "-C", str(user.home / "code"), *words), check=True)
         variables = {
             "HF_TOKEN": self.values["huggingface"],
             "SHELL_TOKEN": self.values["variable"],
@@ -67,7 +89,7 @@ class Canaries:
 
     def leaks(self, user: Product, *texts: str) -> list[str]:
         """Each secret with the file, or the text, in which it is; its own file apart."""
-        sources = {user.home / "mine.token", user.home / ".netrc"}
+        sources = {user.home / name for name in SOURCES}
         files = [
             p for at in (user.home, user.folder) for p in at.rglob("*") if p.is_file() and p not in sources
         ]
@@ -79,12 +101,12 @@ class Canaries:
             f"{name} in {where}"
             for where, content in contents
             for name, value in self.values.items()
-            if value.encode() in content
+            if any(form in content for form in forms(value))
         ]
 
     @contextmanager
     def watched(self) -> Iterator[set[str]]:
-        """The command lines with a secret in them, of every process that runs meanwhile."""
+        """The secrets in command lines of any process that runs meanwhile: everybody reads these."""
         leaked: set[str] = set()
         over = threading.Event()
 
@@ -95,7 +117,11 @@ class Canaries:
                         words = path.read_bytes()
                     except OSError:
                         continue  # it has ended
-                    leaked.update(n for n, value in self.values.items() if value.encode() in words)
+                    leaked.update(
+                        name
+                        for name, value in self.values.items()
+                        if any(form in words for form in forms(value))
+                    )
                 over.wait(0.005)
 
         watcher = threading.Thread(target=watch)
@@ -105,3 +131,8 @@ class Canaries:
         finally:
             over.set()
             watcher.join()
+
+
+def forms(value: str) -> tuple[bytes, bytes]:
+    """A secret as it is, and as the login of a registry or of HTTP, which is no harder to read."""
+    return value.encode(), base64.b64encode(f"me:{value}".encode())

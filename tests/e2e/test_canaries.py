@@ -27,6 +27,11 @@ def with_secrets(text: str) -> str:
     return text.replace("\n\n[resources]", SECRETS + "\n[resources]", 1)
 
 
+def with_code(text: str, user: Product) -> str:
+    """The same run with the user's own code, whose repository remembers a login."""
+    return f'{text}\n[code]\npath = "{user.home}/code"\n'
+
+
 def walk(user: Product, canaries: Canaries, text: str, broken: str) -> list[str]:
     """All that a user prints of a run that ends well, of one that fails and of one that is cancelled."""
     printed: list[str] = []
@@ -55,9 +60,10 @@ def walk(user: Product, canaries: Canaries, text: str, broken: str) -> list[str]
 def test_on_this_computer(here: Product) -> None:
     canaries = Canaries()
     user = canaries.given_to(here)
-    text = with_secrets(small(canaries.program()))
+    text = with_code(with_secrets(small(canaries.program())), user)
     with canaries.watched() as command_lines:
-        printed = walk(user, canaries, text, with_secrets(small("exit 3")))
+        printed = walk(user, canaries, text, with_code(with_secrets(small("exit 3")), user))
+        assert list((user.home / ".local/share/hpctrain/runs/small").glob("1-*/source/train.sh"))
         user.write(with_secrets(small("sleep 300")))
         user("submit")
         assert {name.split()[0] for name in canaries.leaks(user)} == {
@@ -99,7 +105,7 @@ def test_traced(here: Product) -> None:
 def test_on_a_slurm(alice: Product, slurm: Rig) -> None:
     canaries = Canaries()
     user = canaries.given_to(alice)
-    for path in (p for name in ("mine.token", ".netrc", ".config") for p in whole(alice.home / name)):
+    for path in whole(alice.home):
         os.chown(path, USERS["alice"], USERS["alice"])
     text = with_secrets(on_rig(canaries.program()))
     with canaries.watched() as command_lines:

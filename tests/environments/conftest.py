@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from hpctrain.run.tools import Tools
+from hpctrain_plugins.environments.wheels import uv_tool
 from tests.environments.indexes import Index
 
 
@@ -41,6 +43,24 @@ def wheel(
 
 
 SAY = "import sys\ndef say():\n    print(sys.prefix)\n"
+
+
+def uv_wheel(shelf: Path) -> None:
+    """uv as it is installed here, as a wheel: its program in `data/scripts`."""
+    program = uv_tool.path(Tools())
+    if not program:
+        pytest.skip("uv is not installed beside this Python, so there is no uv to put into a wheel")
+    info = "uv-1.0.dist-info"
+    texts = {
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: uv\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with zipfile.ZipFile(shelf / "uv-1.0-py3-none-any.whl", "w") as archive:
+        archive.write(program, "uv-1.0.data/scripts/uv")
+        for name, text in texts.items():
+            archive.writestr(name, text)
+        record = "".join(f"{n},,\n" for n in ("uv-1.0.data/scripts/uv", *texts, f"{info}/RECORD"))
+        archive.writestr(f"{info}/RECORD", record)
 
 
 @pytest.fixture

@@ -96,17 +96,41 @@ def test_a_node_without_room_reads_the_shared_one(tmp_path: Path) -> None:
     assert not list((tmp_path / "node/hpctrain").iterdir())
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_copy_that_was_broadcast_is_taken_when_it_is_whole(tmp_path: Path, whole: bool) -> None:
+def archives(tmp_path: Path) -> tuple[Path, Path]:
+    """The archive on the shared disk and the node's copy of it, which differ in their content alone."""
     for name in ("shared", "broadcast"):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin/said").write_text(name.ljust(9))
         subprocess.run(["tar", "-cf", f"{name}.tar", "-C", name, "."], cwd=tmp_path, check=True)
-    copy, own = tmp_path / "broadcast.tar", tmp_path / "node/hpctrain/venv-1"
+    return tmp_path / "shared.tar", tmp_path / "broadcast.tar"
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_copy_that_another_user_put_there_is_not_taken(tmp_path: Path, is_link: bool) -> None:
+    """A node's folder may be everybody's to write in, and the size of the archive is no secret."""
+    needs("root", os.geteuid() == 0, "only root can give a file to another user")
+    archive, copy = archives(tmp_path)
+    planted = tmp_path / "planted.tar"
+    if is_link:
+        planted.symlink_to(copy)
+    else:
+        copy.rename(planted)
+        os.chown(planted, 61002, 61002)
+    own = tmp_path / "node/hpctrain/venv-1"
+    (tmp_path / "node").mkdir()
+    assert unpack(archive, own, tmp_path, planted) == ""
+    assert (own / "bin/said").read_text().strip() == "shared"
+    assert planted.exists()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_copy_that_was_broadcast_is_taken_when_it_is_whole(tmp_path: Path, whole: bool) -> None:
+    archive, copy = archives(tmp_path)
+    own = tmp_path / "node/hpctrain/venv-1"
     if not whole:  # as sbcast leaves it on some nodes when it fails
         os.truncate(copy, 4096)
     (tmp_path / "node").mkdir()
-    assert unpack(tmp_path / "shared.tar", own, tmp_path, copy) == ""
+    assert unpack(archive, own, tmp_path, copy) == ""
     assert (own / "bin/said").read_text().strip() == ("broadcast" if whole else "shared")
     assert not copy.exists()
 

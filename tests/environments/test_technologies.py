@@ -15,11 +15,11 @@ from hpctrain.model.layer import How, Layer
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Need, Pin
 from hpctrain.model.words import Loc
-from hpctrain.run.tools import Tools
 from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import conda, uv, venv
-from hpctrain_plugins.environments.wheels import options, uv_tool
+from hpctrain_plugins.environments.wheels import options
 from tests.defaults.rig import World, cluster, plan
+from tests.environments.conftest import uv_wheel
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 ONE = cluster(
@@ -138,10 +138,7 @@ def test_no_conda_on_the_path_is_said(shelf: Path, world: World) -> None:
 
 
 def test_uv_comes_from_the_house_and_fills_the_prefix(shelf: Path, world: World) -> None:
-    found = _uv()
-    if found is None:
-        pytest.skip("uv is not installed beside this Python, so there is no uv to put into a wheel")
-    _as_wheel(found, shelf)
+    uv_wheel(shelf)
     pins = (*pinned(shelf), Pin("uv", "pypi", f"1.0 sha256:{digest(shelf / 'uv-1.0-py3-none-any.whl')}"))
     made = plan(asked("uv", uv, shelf), ONE, uv, pins=pins)
     assert [s.name for s in made.steps] == ["wheels", "env"]  # also where one place has both
@@ -167,25 +164,3 @@ def test_the_three_have_the_same_keys() -> None:
     assert {a.name for a in attrs.fields(uv.Options)} == common
     more = {"program", "channels", "specs", "activate"}
     assert {a.name for a in attrs.fields(conda.Options)} == common | more
-
-
-def _uv() -> Path | None:
-    program = uv_tool.path(Tools())
-    return Path(program) if program else None
-
-
-def _as_wheel(program: Path, shelf: Path) -> None:
-    """uv's own wheel is its program in `data/scripts`."""
-    import zipfile
-
-    info = "uv-1.0.dist-info"
-    texts = {
-        f"{info}/METADATA": "Metadata-Version: 2.1\nName: uv\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    with zipfile.ZipFile(shelf / "uv-1.0-py3-none-any.whl", "w") as archive:
-        archive.write(program, "uv-1.0.data/scripts/uv")
-        for name, text in texts.items():
-            archive.writestr(name, text)
-        record = "".join(f"{n},,\n" for n in ("uv-1.0.data/scripts/uv", *texts, f"{info}/RECORD"))
-        archive.writestr(f"{info}/RECORD", record)

@@ -1,15 +1,18 @@
-"""SECURITY.md names the test of each promise."""
+"""SECURITY.md names the test of each promise, and the list of holes that of each hole."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_each_promise_has_a_test() -> None:
-    rows = [line for line in (ROOT / "SECURITY.md").read_text().splitlines() if line.startswith("| ")][2:]
+@pytest.mark.parametrize("page", ["SECURITY.md", "tests/hostile/README.md"])
+def test_each_promise_and_each_hole_has_a_test(page: str) -> None:
+    rows = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("| ")][2:]
     assert len(rows) > 10
     for row in rows:
         named = re.findall(r"`(tests/[^`:]+)(?:::(test_\w+))?`", row.rsplit("|", 2)[1])

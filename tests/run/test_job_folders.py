@@ -75,6 +75,22 @@ def test_a_copy_that_was_cut_is_made_anew(run: Path, code: Path) -> None:
     assert not list(run.glob("source.*"))
 
 
+def test_the_history_of_a_folder_of_one_s_own_stays_there(run: Path, tmp_path: Path) -> None:
+    """It holds the address of its origin, with the login that somebody typed there."""
+    own = tmp_path / "own"
+    for repository in (own, own / "deps/lib"):
+        (repository / ".git").mkdir(parents=True)
+        (repository / ".git/config").write_text("[remote]\nurl = https://me:t0ken@git.example.org/x\n")
+        (repository / ".gitignore").touch()
+    done = job(run, 'hpc_source "$1" own', own)
+    assert done.returncode == 0, done.stderr
+    assert digest(run / "source") == digest(own)
+    assert sorted(path.name for path in run.rglob(".git*")) == [".gitignore", ".gitignore"]
+    (run / "source").rename(run / "other")
+    job(run, 'hpc_source "$1"', own)  # a checkout of hpctrain's, whose commit programs ask for
+    assert (run / "source/deps/lib/.git/config").exists()
+
+
 def test_code_that_is_no_folder_is_named(run: Path) -> None:
     done = job(run, 'hpc_source "$1"; echo went on', run / "gone.py")
     assert (done.returncode, done.stdout) == (66, "")

@@ -15,7 +15,7 @@ from hpctrain.plan.goal import Goal
 from hpctrain.run import secrets
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.goals import execute
-from hpctrain.run.scrub import scrub
+from hpctrain.run.scrub import Sink, scrub
 from hpctrain.session import Session
 from tests.run.conftest import mode
 
@@ -192,6 +192,46 @@ def test_a_megabyte_is_scrubbed_quickly() -> None:
     began = time.process_time()
     scrub("://" * 300_000 + "token=" * 50_000, ["value"])
     assert time.process_time() - began < 2
+
+
+def test_a_stream_is_scrubbed_wherever_it_is_cut() -> None:
+    values = ["key-long-tail", "key-long", "abab", "ab-key", "no"]
+    text = b"xabab key-long-tai key-long-tail ababab-key no\nkey-long ab"
+    clean = b"x*** ***-tai *** ****** no\n*** ab"
+    every = range(len(text) + 1)
+    for first in every:
+        for second in range(first, len(text) + 1):
+            sink = Sink(values)
+            pieces = [text[:first], text[first:second], text[second:]]
+            assert b"".join(sink.feed(piece) for piece in [*filter(None, pieces), b""]) == clean
+
+
+def test_a_stream_is_held_back_only_where_a_secret_may_begin() -> None:
+    sink = Sink(["key-long-tail"])
+    assert sink.feed(b"loss 3.1\nkey-") == b"loss 3.1\n"
+    assert sink.feed(b"board ke") == b"key-board "
+    assert sink.feed(b"") == b"ke"
+    assert sink.feed(b"") == b""
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001], ids=["no secret", "one in many lines"])
+def test_100_megabytes_of_a_log_take_a_second(share: float) -> None:
+    import time
+
+    values = [f"canary{number}{'x' * 30}" for number in range(10)]
+    lines = [f"step {number} loss 3.14159 lr 1e-4 tokens/s 12345" for number in range(20_000)]
+    for number in range(int(len(lines) * share)):
+        lines[number * 900] += values[number % 10]
+    block = "\n".join(lines).encode()
+    pieces = [block[at : at + 65536] for at in range(0, len(block), 65536)]
+    size = sum(map(len, pieces))
+    seconds = []
+    for _ in range(5):
+        sink, began = Sink(values), time.process_time()
+        for piece in pieces:
+            sink.feed(piece)
+        seconds.append(time.process_time() - began)
+    assert size / min(seconds) >= 100e6
 
 
 def test_a_command_on_a_node_needs_no_token_that_is_not_here(tmp_path: Path) -> None:

@@ -135,6 +135,16 @@ def test_a_stream_keeps_all_and_reports_the_last_line(tmp_path: Path) -> None:
     assert "two" in lines
 
 
+def test_a_stream_shows_no_secret_even_in_two_halves(tmp_path: Path) -> None:
+    lines: list[str] = []
+    tools = Tools(secrets=["t0ken-t0ken"])
+    script = "printf 'a t0ken-'; sleep 0.3; echo t0ken; echo https://me:pass@h/; printf 't0ken-t'"
+    tools.stream(["sh", "-c", script], log=tmp_path / "log", on_line=lines.append)
+    assert (tmp_path / "log").read_text() == "a ***\nhttps://me:pass@h/\nt0ken-t"
+    assert "https://***@h/" in lines
+    assert "a ***" in lines or len(lines) < 3
+
+
 def test_a_stream_ends_with_its_program_and_not_with_what_it_left_behind(tmp_path: Path) -> None:
     script = f"sleep 30 & echo $! > {tmp_path}/pid; echo done"
     began = time.monotonic()

@@ -143,21 +143,49 @@ def used(project: Path, link: Path, **env: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [
-        "mkdir mine; echo evil >mine/python; ln -s mine venv-bbb",
-        "mkdir bin; echo evil >bin/python; ln -s . venv-bbb",
-        'ln -s "$(readlink venv-aaa)" venv-bbb',
-    ],
-    ids=["her folder", "the user's own folder with her files", "the content of another key"],
-)
-def test_a_link_of_somebody_else_is_not_used(published: Path, project: Path, attack: str) -> None:
+OWN = 'own=.hpc-venv-bbb.host.1.abcd; mkdir -p "$own/content"; echo evil >"$own/content/python"'
+HEAD = "printf '# hpctrain manifest 1 %s\\n' venv-bbb"
+SUMS = '(cd "$own"; printf "5 "; sha256sum content/python)'
+PLANTS = {
+    "her folder": "mkdir mine; echo evil >mine/python; ln -s mine venv-bbb",
+    "the user's own folder with her files": "mkdir bin; echo evil >bin/python; ln -s . venv-bbb",
+    "the content of another key": 'ln -s "$(readlink venv-aaa)" venv-bbb',
+    "the link of another key": "ln -s venv-aaa venv-bbb",
+    "a whole build folder of hers": (
+        f'{OWN}; {{ {HEAD}; {SUMS}; }} >"$own/MANIFEST"; ln -s $own/content venv-bbb'
+    ),
+    "one without sums": f'{OWN}; {HEAD} >"$own/MANIFEST"; ln -s $own/content venv-bbb',
+    "one that the user's group may write": (
+        f'{OWN}; {{ {HEAD}; {SUMS}; }} >"$own/MANIFEST"; chmod -R g+w $own; ln -s $own/content venv-bbb'
+    ),
+    "a link to an absolute path": f'{OWN}; ln -s "$PWD/$own/content" venv-bbb',
+    "a link through the folder above": f'{OWN}; ln -s "../env/$own/content" venv-bbb',
+    "content that is a link to the user's": (
+        "own=.hpc-venv-bbb.host.1.abcd; mkdir $own; "
+        'ln -s "../$(readlink venv-aaa)" $own/content; cp .hpc-venv-aaa.*/MANIFEST $own/; '
+        "ln -s $own/content venv-bbb"
+    ),
+    "a folder instead of a link": "mkdir venv-bbb; echo evil >venv-bbb/python",
+    "a file instead of a link": "echo evil >venv-bbb",
+    "a pipe": "mkfifo venv-bbb",
+    "a link to itself": "ln -s venv-bbb venv-bbb",
+    "a link to nothing": "ln -s .hpc-venv-bbb.host.1.abcd/content venv-bbb",
+    "a link to a system's folder": "ln -s /etc venv-bbb",
+    "a build folder that is a link to the user's": (
+        'target=$(readlink venv-aaa); ln -s "${target%/content}" .hpc-venv-bbb.host.1.abcd; '
+        "ln -s .hpc-venv-bbb.host.1.abcd/content venv-bbb"
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_what_somebody_else_plants_is_not_used(published: Path, project: Path, plant: str) -> None:
     link = published.with_name("venv-bbb")
-    planted = bash_as(MALLORY, f'umask 022; cd "{link.parent}"; {attack}', project)
+    planted = bash_as(MALLORY, f'umask 022; cd "{link.parent}"; {PLANTS[plant]}', project)
     assert planted.returncode == 0, planted.stderr
     assert used(project, link) == []
     assert judged(project, link) == "refused"
+    assert bash_as(USER, 'hpc_begin "$LINK"', project, LINK=str(link)).returncode == 7
 
 
 def test_a_whole_artefact_of_somebody_else_needs_her_name_among_the_owners(

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hpctrain import lock
 from hpctrain.errors import ConfigError
 from hpctrain.hooks.load import load_file
+from hpctrain.model.run import RunSpec
 from hpctrain.runfile.reading.find import find_run
-from tests.run.users import GROUP, MALLORY, USER, acting_as
+from tests.run.users import GROUP, MALLORY, USER, acting_as, run_as
 from tests.run.users import project as project
 
 HOOKS = "HPCTRAIN_API = 1\nimport pathlib\npathlib.Path(__file__).with_name('ran').touch()\n"
@@ -54,6 +56,72 @@ def test_a_found_file_of_this_user_or_root_is_used(project: Path, owner: int) ->
     file = planted(project, owner, 0o644)
     with acting_as(USER):
         assert find_run(None, {"HOME": "/nonexistent"}, project / "sub") == (file, str(file))
+
+
+EVIL = 'name = "demo"\n[hooks]\nfile = "hooks.py"\n'
+PLANTS = {
+    "a file that she alone reads": 'printf "$EVIL" >run.toml; chmod 600 run.toml',
+    "a link to a file of hers": 'mkdir mine; printf "$EVIL" >mine/run.toml; ln -s mine/run.toml run.toml',
+    "a link to a file of the user": "ln -s own/old.toml run.toml",
+    "a link to a link of the user": "ln -s own/link.toml run.toml",
+    "a link to a file of root": "ln -s own/root.toml run.toml",
+    "a folder above that she made": 'mkdir -p up/sub; printf "$EVIL" >up/run.toml; chmod -R a+rx up',
+    "a copy beside the user's hooks": 'printf "$EVIL" >run.toml',
+    "a file with a byte order mark": 'printf "\\357\\273\\277$EVIL" >run.toml',
+    "a file that is too long": 'printf "$EVIL" >run.toml; head -c 2000000 /dev/zero >>run.toml',
+    "a file in the place of the user's": 'printf "$EVIL" >new; mv -f new run.toml',
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_what_she_puts_above_is_not_read(project: Path, plant: str) -> None:
+    (project / "sub").mkdir()
+    (project / "own").mkdir()
+    for name in ("old.toml", "root.toml", "hooks.py"):
+        (project / "own" / name).write_text(EVIL)
+    (project / "hooks.py").write_text(HOOKS)
+    (project / "own/link.toml").symlink_to("old.toml")
+    if plant == "a file in the place of the user's":
+        (project / "run.toml").write_text("")
+    for path in project.rglob("*"):
+        os.chown(path, 0 if path.name == "root.toml" else USER, GROUP, follow_symlinks=False)
+    done = run_as(MALLORY, ["bash", "-ec", PLANTS[plant]], project, EVIL=EVIL)
+    assert done.returncode == 0, done.stderr
+    start = project / "up/sub" if (project / "up").exists() else project / "sub"
+    with acting_as(USER), pytest.raises(ConfigError) as refused:
+        find_run(None, {"HOME": "/nonexistent"}, start)
+    (problem,) = refused.value.problems
+    assert (problem.code, str(MALLORY) in problem.message) == ("not-trusted", True), problem.message
+
+
+@pytest.mark.parametrize("plant", ["cp mine run.lock.toml", "ln -s own.lock.toml run.lock.toml"])
+def test_pins_of_another_user_are_not_used(project: Path, plant: str) -> None:
+    """Beside a file of the user's in a folder of the project: they would say what is installed."""
+    pins = '[pins.local]\n"git:https://git.example.org/x" = "fork"\n'
+    for name, text in {"run.toml": 'name = "demo"\n', "own.lock.toml": pins}.items():
+        (project / name).write_text(text)
+        os.chown(project / name, USER, GROUP)
+    done = run_as(MALLORY, ["bash", "-ec", f'printf %s "$PINS" >mine; {plant}'], project, PINS=pins)
+    assert done.returncode == 0, done.stderr
+    (project / "mine").chmod(0o644)
+    with acting_as(USER):
+        with pytest.raises(ConfigError, match=f"{MALLORY}: what it pins would be installed") as refused:
+            lock.read(project / "run.toml", "local", RunSpec(name="demo", cluster="local"))
+        assert refused.value.problems[0].code == "not-trusted"
+        with pytest.raises(ConfigError):
+            lock.text(project / "run.toml", {})
+        (project / "own.lock.toml").rename(project / "run.lock.toml")
+        assert lock.read(project / "run.toml", "local", RunSpec(name="demo", cluster="local")).pins
+
+
+def test_pins_of_the_run_file_s_owner_are_used(project: Path) -> None:
+    """Of a colleague's run file, which the user named."""
+    for name, text in {"run.toml": "", "run.lock.toml": '[pins.local]\n"pypi:x" = "1"\n'}.items():
+        (project / name).write_text(text)
+        os.chown(project / name, MALLORY, GROUP)
+        (project / name).chmod(0o644)
+    with acting_as(USER):
+        assert lock.read(project / "run.toml", "local", RunSpec(name="demo", cluster="local")).pins
 
 
 @pytest.mark.parametrize(("owner", "runs"), [(USER, True), (MALLORY, False)])

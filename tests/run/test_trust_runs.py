@@ -12,7 +12,7 @@ from hpctrain.errors import IntegrityError
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.live import graph_of
 from hpctrain_job import trust
-from tests.run.users import GROUP, MALLORY, USER, acting_as
+from tests.run.users import GROUP, MALLORY, USER, acting_as, run_as
 from tests.run.users import project as project
 
 GRAPH = """{"v": 1, "name": "demo", "cluster": "local", "scheduler": "local",
@@ -38,6 +38,34 @@ def test_no_run_is_made_below_a_folder_of_somebody_else(project: Path, mode: int
         submitted(above / "hpctrain/runs")
     assert (refused.value.exit_code, refused.value.problems[0].code) == (7, "not-trusted")
     assert list(above.iterdir()) == []
+
+
+ABOVE = {
+    "a folder two above": "mkdir -p victim/hpctrain/runs; chmod 777 victim/hpctrain/runs",
+    "a link to a folder of hers": "mkdir -m 777 hers; ln -s hers victim",
+    "a link to a folder of the user": "ln -s own victim",
+    "a link to a folder of root": "ln -s /var/tmp victim",
+    "a folder that is sticky": "mkdir victim; chmod 3777 victim",
+    "a folder that she alone may write": "mkdir -p victim/hpctrain; chmod 755 victim victim/hpctrain",
+    "a chain of links": "mkdir -m 777 hers; ln -s hers one; ln -s one victim",
+    "a link out of the project": 'ln -s "$PWD/../project/own" victim',
+    "the folder of the run's name": "mkdir -p victim/hpctrain/runs/demo; chmod -R 777 victim",
+    "a folder with a run of hers": (
+        "run=victim/hpctrain/runs/demo/1-aa; mkdir -p $run; echo {} >$run/graph.json"
+    ),
+}
+
+
+@pytest.mark.parametrize("above", ABOVE)
+def test_no_run_is_made_in_what_she_made_first(project: Path, above: str) -> None:
+    with acting_as(USER):
+        (project / "own").mkdir()
+    done = run_as(MALLORY, ["bash", "-ec", ABOVE[above]], project)
+    assert done.returncode == 0, done.stderr
+    before = sorted(project.rglob("*"))
+    with acting_as(USER), pytest.raises(IntegrityError, match=f"belongs to {MALLORY}"):
+        submitted(project / "victim/hpctrain/runs")
+    assert sorted(project.rglob("*")) == before
 
 
 def test_an_accepted_owner_may_have_made_the_folder_above(project: Path) -> None:

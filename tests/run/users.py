@@ -57,11 +57,9 @@ def acting_as(uid: int) -> Iterator[None]:
 
 def run_as(uid: int, words: list[str], project: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """The command as another user, in the project's group alone."""
-    setpriv = ["setpriv", f"--reuid={uid}", f"--regid={GROUP}", "--clear-groups"]
-    base = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": f"{project.parent}/core"}
     return subprocess.run(
-        [*setpriv, *words],
-        env=base | env,
+        [*_setpriv(uid), *words],
+        env=_environment(project) | env,
         cwd=project,
         capture_output=True,
         text=True,
@@ -70,10 +68,34 @@ def run_as(uid: int, words: list[str], project: Path, **env: str) -> subprocess.
     )
 
 
+def bash_started_as(uid: int, body: str, project: Path, **env: str) -> subprocess.Popen[str]:
+    """The same in a process group of its own, which goes on while the test does."""
+    return subprocess.Popen(
+        [*_setpriv(uid), "bash", "-c", _script(body, project)],
+        env=_environment(project) | env,
+        cwd=project,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
 def bash_as(uid: int, body: str, project: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Lines of bash with publish.sh, as a job runs them."""
-    script = f"set -euo pipefail; umask 077; . {project.parent}/publish.sh\n{body}"
-    return run_as(uid, ["bash", "-c", script], project, **env)
+    return run_as(uid, ["bash", "-c", _script(body, project)], project, **env)
+
+
+def _setpriv(uid: int) -> list[str]:
+    return ["setpriv", f"--reuid={uid}", f"--regid={GROUP}", "--clear-groups"]
+
+
+def _environment(project: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": f"{project.parent}/core"}
+
+
+def _script(body: str, project: Path) -> str:
+    return f"set -euo pipefail; umask 077; . {project.parent}/publish.sh\n{body}"
 
 
 def python_as(uid: int, body: str, project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -97,7 +119,7 @@ def python() -> str:
         if (
             path
             and subprocess.run(
-                ["setpriv", f"--reuid={USER}", f"--regid={GROUP}", "--clear-groups", path, "-c", ""],
+                [*_setpriv(USER), path, "-c", ""],
                 capture_output=True,
                 check=False,
             ).returncode

@@ -331,3 +331,20 @@ def test_technology_as_a_bare_key(project: Project) -> None:
     (problem,) = project.problems()
     assert problem.message == "venv is the name of a technology; its options are a table"
     assert problem.hint == "[environment.venv]"
+
+
+def test_a_variable_may_hold_lines_and_what_a_shell_would_replace(project: Project) -> None:
+    """The second is told, and stops nothing."""
+    project.replace("[env]", """[env]\nTEXT = "a\\n\\tb"\nCACHE = "$HOME/cache\"""")
+    with (project.path / "run.toml").open("a") as file:
+        file.write('[on.frontier.env]\nMORE = """\nc\n"""\n[on.alps.env]\nTHERE = "~/there"\n')
+    loaded, _ = project.load(on="frontier")
+    assert {**loaded.run.env, "WANDB_MODE": ""} == {
+        "WANDB_MODE": "",
+        "TEXT": "a\n\tb",
+        "CACHE": "$HOME/cache",
+        "MORE": "c\n",
+    }
+    literal = [p for p in loaded.problems if p.code == "env-literal"]
+    assert not any(p.fatal for p in literal)
+    assert [spot(p).partition(" ")[2] for p in literal] == ['"$HOME/cache"', '"~/there"']

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hpctrain.model.run import Package, RunSpec
-from hpctrain.runfile.judging.rules import RUN_CHECKS, check_env
+from hpctrain.runfile.judging.rules import RUN_CHECKS, literal_variables
 from hpctrain.runfile.judging.strict import Strict
 
 
@@ -158,8 +158,8 @@ def test_other_tables(tables: dict[str, Any], message: str) -> None:
     "value", ["$HOME/cache", "${HOME}", "~/cache", "/a:$PATH", "$A:/b", "<your key>", "<my-key>"]
 )
 def test_a_value_that_only_a_shell_would_replace(value: str) -> None:
-    (fault,) = check_env({"CACHE": value})
-    assert (fault.code, fault.fatal) == ("env-literal", False)
+    (fault,) = literal_variables({"CACHE": value})
+    assert (fault.code, fault.path, fault.fatal) == ("env-literal", ("env", "CACHE"), False)
     assert value in fault.message
 
 
@@ -167,4 +167,4 @@ def test_a_value_that_only_a_shell_would_replace(value: str) -> None:
     "value", ["/a/b:c", "a$b", "cost: $5", "<s>", "<|eod|>", "{x}", "a~/b", "$", "${A:-b}"]
 )
 def test_values_that_programs_read_themselves(value: str) -> None:
-    assert list(check_env({"PROMPT": value})) == []
+    assert list(literal_variables({"PROMPT": value})) == []

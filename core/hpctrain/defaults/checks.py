@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,7 +19,7 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan, Survey
 from hpctrain.model.run import RunSpec
-from hpctrain.model.words import Loc, locs_in
+from hpctrain.model.words import Loc, locs_in, words_in
 from hpctrain.plan import predict
 from hpctrain.plan.proof import PROOF
 
@@ -33,6 +35,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
         *chains.problems(plan),
         *_moving(plan),
         *_roles(plan),
+        *_cut(plan),
         *_unused(plan),
         *unheard(cluster),
     ]
@@ -133,6 +136,30 @@ def _roles(plan: Plan) -> Iterator[Problem]:
         for role in sorted((artifact_roles | used) - known_roles):
             naming.setdefault(role, []).append(planned.name)
     yield from (_no_role(plan, role, steps) for role, steps in naming.items())
+
+
+def _cut(plan: Plan) -> Iterator[Problem]:
+    """Folders of the user's own whose names a container's engine would take apart where they are bound."""
+    paths = {f"assets.{name}.path": asset.path for name, asset in plan.run.assets.items()}
+    if plan.run.code is not None:
+        paths["code.path"] = plan.run.code.path
+    suspects = {key: path for key, path in paths.items() if path.startswith("/") and re.search("[:,]", path)}
+    if not suspects:
+        return
+    from shlex import quote  # few names have these signs
+
+    in_options = words_in(tuple(planned.around.wrap for planned in plan.steps))
+    in_files = words_in(tuple(file.body for planned in plan.steps for file in planned.around.files))
+    for key, path in suspects.items():
+        signs = ":," if path in in_options else ":" if path in in_files else ""
+        if sign := next((sign for sign in signs if sign in path), ""):
+            yield Problem(
+                code="path-cut",
+                message=f"{json.dumps(path, ensure_ascii=False)} cannot be seen in the container, "
+                f'whose engine cuts it at "{sign}"',
+                where=key,
+                hint=f"ln -s {quote(path)} {quote(re.sub('[:,]', '_', path))}      (and name the link)",
+            )
 
 
 def _no_role(plan: Plan, role: str, steps: list[str]) -> Problem:

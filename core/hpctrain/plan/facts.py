@@ -57,7 +57,8 @@ def source_layer(code: Word) -> Layer:
     why = "programs write beside their code, and the code itself serves other runs"
     folder = Join(Var("HPC_RUN"), "/source")
     env = EnvVar(name=SOURCE.name, value=folder, at=Scope.JOB, why=why, source="core")
-    return Layer(env=(env,), job=(Cmd.of("hpc_source", code),), source="core")
+    of_the_user = () if isinstance(code, Loc) else ("own",)
+    return Layer(env=(env,), job=(Cmd.of("hpc_source", code, *of_the_user),), source="core")
 
 
 def logs_layer(run: RunSpec, cluster: Cluster, step: Step) -> Layer:

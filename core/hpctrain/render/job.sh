@@ -218,12 +218,17 @@ hpc_fabric() {  # beside the ranks: which network NCCL took, by rank 0's log; a 
   exec {seen}<&-
 }
 
-hpc_source() {  # the run's own copy of its code: programs write beside it, and the next attempt finds what they wrote
+# hpc_source CODE [own]: the run's own copy of its code: programs write beside it, and the next attempt finds what they
+# wrote. The history of your own folder stays there: its .git remembers where it came from, login and all.
+hpc_source() {
   local code=$1 fresh=source.$HPC_STEP.$HPC_JOB
+  local -a without=()
+  [[ ${2:-} != own ]] || without=(--exclude=.git)
   [[ ! -d source ]] || return 0
   [[ -d $code ]] || { echo "hpctrain: the code $code is no folder" >&2 && return 66; }
   rm -rf -- "$fresh"
-  cp -a -- "$code/." "$fresh"
+  mkdir -- "$fresh"
+  tar -C "$code" ${without[@]+"${without[@]}"} -c . | tar -C "$fresh" -xp
   chmod -R u+rwX -- "$fresh"
   mv -T -- "$fresh" source
 }

@@ -24,7 +24,7 @@ from hpctrain.errors import HpctrainError, NotReachable, Problem, StepFailed, Ti
 from hpctrain.run import files
 from hpctrain.run.interrupts import delayed_interrupts
 from hpctrain.run.lines import LastLine
-from hpctrain.run.scrub import scrub
+from hpctrain.run.scrub import Sink, scrub
 
 BASE = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR")
 """What a child sees of the caller's shell, besides LC_*: a stray PYTHONPATH is no part of a run."""
@@ -122,23 +122,32 @@ class Tools:
     ) -> int:
         """Run a long program, append all it writes to `log`, report its last line, return its code.
 
-        A line that is rewritten by carriage returns is reported as it stands. An interrupt or the
-        limit ends the whole process group: TERM, then KILL when it does not end in time.
+        Secrets that we know are in neither. A line that is rewritten by carriage returns is reported as it
+        stands. An interrupt or the limit ends the whole process group: TERM, then KILL when it does not end
+        in time.
         """
         with files.naming(log):
             descriptor = files.open_append(log)
         environment = self._env(env, inherit)
-        last = LastLine(on_line)
+        last = LastLine(on_line and (lambda line: on_line(self.scrubbed(line))))
+        sink = Sink(self._secrets)
         with os.fdopen(descriptor, "ab", buffering=0) as file:
 
             def take(data: bytes) -> None:
+                visible = sink.feed(data)
                 with files.naming(log):
-                    file.write(data)
-                last.feed(data)
+                    file.write(visible)
+                last.feed(visible)
+                if not data:
+                    last.feed(b"")
 
-            with self._started(argv, cwd, environment, take=take) as child:
-                if not _drain(child, take, timeout):
-                    raise self._too_long(argv, timeout or 0)
+            try:
+                with self._started(argv, cwd, environment, take=take) as child:
+                    if not _drain(child, take, timeout):
+                        raise self._too_long(argv, timeout or 0)
+            finally:
+                with contextlib.suppress(OSError):
+                    file.write(sink.feed(b""))
         return child.returncode
 
     def terminal(

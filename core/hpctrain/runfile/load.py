@@ -16,7 +16,7 @@ from hpctrain.model.run import Origin, RunSpec, Stack
 from hpctrain.runfile.chosen import imply, neutral, technologies, unheard, unused
 from hpctrain.runfile.declared import declare
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as, unknown_key
-from hpctrain.runfile.judging.rules import RUN_CHECKS, check_overlay
+from hpctrain.runfile.judging.rules import RUN_CHECKS, check_overlay, literal_variables
 from hpctrain.runfile.judging.strict import Strict, known_as
 from hpctrain.runfile.judging.tokens import check_texts, unknown_secrets
 from hpctrain.runfile.keys import Keys, dotted, nearest
@@ -103,6 +103,7 @@ def structure_run(
     origins = {dotted(path): origin for path, origin in merged.origins().items()}
     faults = [
         *unknown_secrets(run.secrets, raw.settings.secrets),
+        *literal_variables(run.env),
         *unheard(run.resources.ask, (known_names or {}).get("scheduler", ())),
         *(fault for fault in in_texts if not fault.fatal),
     ]
@@ -120,8 +121,8 @@ def _elsewhere(raw: RunSource, known_names: Mapping[str, Collection[str]]) -> It
         data, faults = _without_options(merged.data, known_names, {})
         # A cluster that nobody knows here may bring technologies that nobody knows either.
         faults = [fault for fault in faults if fault.hint or name in clusters]
-        faults += strict(data, RunSpec)[1]
-        faults += check_texts(merged.data)
+        run, more_faults = strict(data, RunSpec)
+        faults += (*more_faults, *check_texts(merged.data), *(literal_variables(run.env) if run else ()))
         for fault in faults:
             owner = merged.owner(fault.path)
             if fault.code != "missing-key" and owner is not None and owner.name == f"on.{name}":

@@ -55,6 +55,13 @@ def build_env(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[St
         raise ConfigError.of(
             "no-environment", "a prefix and an image cannot both be entered", where="environment.ready"
         )
+    if ":" in options.prefix:
+        raise ConfigError.of(
+            "wrong-value",
+            f"{options.prefix} is no prefix that programs are found in: PATH is cut at a colon",
+            where="environment.ready.prefix",
+            hint='prefix = "a link to it, whose name has no colon"',
+        )
     named = [p.name or name_of(p.requirement) for p in run.environment.packages]
     if not named and not options.prefix:
         return ()

@@ -87,16 +87,20 @@ def check_variables(table: Mapping[str, str]) -> Iterator[Fault]:
 
 
 def check_env(table: Mapping[str, str]) -> Iterator[Fault]:
-    """Names of variables, no token among their values, and nothing that only a shell would replace."""
+    """Names of variables, and no token among their values."""
     yield from check_variables(table)
     yield from check_no_tokens(table)
+
+
+def literal_variables(table: Mapping[str, str]) -> Iterator[Fault]:
+    """A warning for each value in which only a shell would replace something."""
     for key, value in table.items():
         if any(sign in value for sign in "~$<") and re.search(_LITERAL, value):
             yield Fault(
                 code="env-literal",
                 message=f"{key} will be {json.dumps(value, ensure_ascii=False)}, letter by letter",
                 notes=("no shell reads [env]; in the command one can: bash -c 'export NAME=…; exec …'",),
-                path=(key,),
+                path=("env", key),
                 fatal=False,
             )
 

@@ -39,6 +39,17 @@ def _need_trusted(path: Path) -> None:
         raise ConfigError(Problem(code="not-trusted", message=message, where=str(path), hint=hint))
 
 
+def need_same_owner(path: Path, run_file: Path) -> None:
+    """ConfigError for a file beside the run file that is neither this user's nor the run file's owner's."""
+    from hpctrain_job import trust  # most runs have no such file
+
+    accepted = trust.Accepted((str(run_file.stat().st_uid),))
+    if fault := trust.owner_fault(str(path), accepted):
+        message = f"{path} {fault}: what it pins would be installed and run as you"
+        hint = f"mv {path} ASIDE      (then hpctrain lock)"
+        raise ConfigError(Problem(code="not-trusted", message=message, where=str(path), hint=hint))
+
+
 def _folder_or_file(path: Path) -> Path:
     """Say more than "does not exist" when a folder or a near name explains the mistake."""
     try:

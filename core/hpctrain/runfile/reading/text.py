@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PROGRAM = '["python3", "program.py"]      the program in a file, named beside the run file'
 """What is meant by a command with a line break in it."""
+_EXPORTED = """argv = ["bash", "-c", "export NAME=$'\\\\r'; exec python3 program.py"]"""
+"""How a program gets a variable that no TOML file should hold."""
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 40
 MOST = 100
@@ -92,7 +94,11 @@ def parse_toml(text: str, label: str) -> Document:
             code=code,
             message=message,
             where=dotted(path),
-            hint=_PROGRAM if {"argv", "command"}.intersection(path) else "",
+            hint=_PROGRAM
+            if {"argv", "command"}.intersection(path)
+            else _EXPORTED
+            if _is_variable(path)
+            else "",
             span=document.span(path, key=key),
         )
         for path, code, message, key in islice(odd_values(data, label), MOST)
@@ -117,11 +123,31 @@ def odd_values(data: object, label: str) -> Iterator[tuple[Keys, str, str, bool]
             todo += [((*path, key), inner) for key, inner in reversed(value.items())]
         elif isinstance(value, list):
             todo += reversed([((*path, number), inner) for number, inner in enumerate(value)])
-        elif isinstance(value, str) and _is_odd(value):
-            yield path, "control-character", f"{named(path)} holds {_char(value)}", False
+        elif isinstance(value, str) and _is_odd(
+            text := _without_lines(value) if _is_variable(path) else value
+        ):
+            yield path, "control-character", f"{named(path)} holds {_char(text)}", False
         elif type(value) is int and not -(1 << 63) <= value < 1 << 63:
             size = f"a whole number of {value.bit_length()} bits; at most 64 are allowed"
             yield path, "number-range", f"{named(path)} is {size}", False
+
+
+def _instead(path: Keys) -> str:
+    """What to write where a control character stood."""
+    if {"argv", "command"}.intersection(path):
+        return _PROGRAM
+    return _EXPORTED if _is_variable(path) else ""
+
+
+def _is_variable(path: Keys) -> bool:
+    """Whether a value of `[env]` stands there, or of `[on.CLUSTER.env]`."""
+    table = path[2:] if path[0] == "on" else path
+    return len(table) == 2 and table[0] == "env"
+
+
+def _without_lines(text: str) -> str:
+    """Without what scripts deliver in a variable as it is: line breaks and tabs."""
+    return text.replace("\n", "").replace("\t", "")
 
 
 def _is_odd(text: str) -> bool:

@@ -50,14 +50,15 @@ shared() {  # never a reason to end the job
   exit 0
 }
 
-# A broadcast that failed may leave a part of the file.
-if [[ -e $copy && $(stat -Lc %s -- "$copy") == "$(stat -Lc %s -- "$archive")" ]]; then archive=$copy; fi
+# A broadcast that failed may leave a part of the file; one of another user's is not what was broadcast.
+[[ ! -L $copy && -O $copy ]] || copy=
+if [[ $copy && $(stat -Lc %s -- "$copy") == "$(stat -Lc %s -- "$archive")" ]]; then archive=$copy; fi
 
 mkdir -p -- "${folder%/*}" 2>/dev/null || shared "$folder cannot be made"
 safe
 new=$(mktemp -d -- "$folder.XXXXXX") || shared "$folder cannot be made"
 tar -xf "$archive" -C "$new" || shared "$archive was not unpacked"
-[[ ! -e $copy ]] || rm -f -- "$copy"
+[[ ! $copy ]] || rm -f -- "$copy"
 # The scripts of bin name the Python of the place where they were installed.
 from=$(readlink -f -- "$prefix")
 { grep -rlIF -- "$from/" "$new/bin" || :; } | xargs -r sed -i -- "s|$from/|$folder/|g"
