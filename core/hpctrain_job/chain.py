@@ -42,6 +42,8 @@ class Cause(enum.Enum):
 
 FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.CANCELLED)
 """Causes that another attempt would meet again, or undo."""
+FAULTS = (Cause.NODE, Cause.LOST, Cause.FAILED)
+"""Causes that come at any time, and cost the work since the last checkpoint."""
 STOPPED = "stopped: "
 USED_UP = "its total time is used up"
 WHOLE = (Cause.SAVED, Cause.LIMIT)
@@ -86,6 +88,11 @@ class Attempt:
     def is_open(self) -> bool:
         """Whether nobody has said yet how it ended."""
         return self.cause is None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it was cut off by what may happen at any time."""
+        return self.cause in FAULTS
 
     @property
     def has_progressed(self) -> bool:

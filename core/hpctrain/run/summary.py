@@ -104,8 +104,8 @@ class Summary:
     @cached_property
     def checkpoints(self) -> tuple[SavedCheckpoint, ...]:
         """What it saved; none where this machine does not know the place."""
-        found = saved(self.live) if self.live else None
-        return found.checkpoints if found else ()
+        model = saved(self.live) if self.live else None
+        return model.checkpoints if model else ()
 
     @property
     def cluster(self) -> str:
