@@ -89,7 +89,8 @@ class Step:
     def terms(self) -> chain.Terms:
         """What the run asks for, as it was planned."""
         document = documents.read(self.folder / TERMS)
-        return chain.Terms(**{key: int(document[key]) for key in ("total", "time", "links", "avoid")})
+        numbers = {key: int(document[key]) for key in ("total", "time", "links", "avoid")}
+        return chain.Terms(**numbers, requeue=document.get("requeue") is True)
 
     def newest(self) -> int | None:
         """The step of the newest whole checkpoint: 0 where there is none yet, None where nobody knows."""
@@ -145,8 +146,10 @@ def end(step: Step, job: str, cause: Cause, lost_nodes: Sequence[str], stop_file
     """An attempt ended: what job.sh has to do in its last moments."""
     record = step.record(step.submitted(), stop_file)
     event = chain.Ended(job, time.time(), cause, step.newest(), tuple(lost_nodes))
-    lines = _judged(step, event, record)
-    return lines + _handed_over(step, chain.decide(event, record), chain.applied(event, record), None)
+    actions = chain.decide(event, record)
+    again = [f"requeue {action.job}" for action in actions if isinstance(action, chain.Requeue)]
+    lines = again + _judged(step, event, record)
+    return lines + _handed_over(step, actions, chain.applied(event, record), None)
 
 
 def cause(code: int, told: str, reason: str, *, is_refused: bool, lost_nodes: bool, share: float) -> Cause:

@@ -65,6 +65,8 @@ class Terms:
     """So many attempts in a row whose own program failed end the chain, progress or not."""
     idle: int = 3
     """So many attempts in a row without a newer checkpoint end it."""
+    requeue: bool = False
+    """Whether the job of an attempt is queued again for the next one, and no other is handed over."""
     avoid: int = 8
     """The most nodes that are avoided: with too many, a job would wait for ever."""
 
@@ -193,7 +195,14 @@ class Submit:
     after: str = ""
 
 
-Action = Train | Leave | EndChain | Avoid | Submit
+@dataclass(frozen=True)
+class Requeue:
+    """This job is queued again under its id."""
+
+    job: str
+
+
+Action = Train | Leave | EndChain | Avoid | Submit | Requeue
 
 
 def decide(event: Event, record: Record) -> tuple[Action, ...]:
@@ -244,8 +253,17 @@ def _at_end(event: Ended, after: Record) -> tuple[Action, ...]:
     why = _reason_to_end(event, after)
     if why:
         return (EndChain(why, after.waiting),)
+    if after.terms.requeue:
+        return _again(event, after)
     avoid = (Avoid(after.avoided, after.waiting),) if event.lost_nodes else ()
     return (*avoid, *_refill(after, event.job))
+
+
+def _again(event: Ended, after: Record) -> tuple[Action, ...]:
+    """The same job once more; one that the scheduler took is queued again already. Only then may its nodes
+    be changed."""
+    again = () if event.cause is Cause.TAKEN else (Requeue(event.job),)
+    return (*again, Avoid(after.avoided, (event.job,))) if event.lost_nodes else again
 
 
 def _reason_to_end(event: Ended, after: Record) -> str:

@@ -102,6 +102,16 @@ def test_an_attempt_without_a_word_is_closed_by_the_next_one_with_when_it_last_w
     assert second.is_open
 
 
+def test_a_job_that_is_requeued_stays_away_from_its_node_after_that(step: Step) -> None:
+    (step.folder / "chain.json").write_text(json.dumps({**TERMS, "requeue": True, "checkpoints": LAYOUT}))
+    told(step, "begin", "--job=1", "--nodes=n1\nn2")
+    assert told(step, "end", "--job=1", "--code=1", "--nodes=n2") == ["requeue 1", "avoid n2 1"]
+    told(step, "begin", "--job=1", "--nodes=n1\nn3")
+    told(step, "begin", "--job=1", "--nodes=n1\nn3")
+    causes = [attempt.cause for attempt in step.record().attempts]
+    assert causes == [Cause.NODE, Cause.LOST, None], "Slurm queued it again, which left no word"
+
+
 def test_a_node_fault_is_told_to_the_waiting_jobs(step: Step) -> None:
     told(step, "begin", "--job=1", "--nodes=n1\nn2")
     assert told(step, "end", "--job=1", "--code=1", "--nodes=n2") == ["avoid n2 2 3"]

@@ -89,9 +89,11 @@ def test_options_of_this_job_are_not_the_next_ones(
     monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
     handover.hand_over(1, "7", None)
     ((tag, _),) = queued(handover)
-    seen = dict(line.split("=", 1) for line in (handover.run / f"environ.{tag}").read_text().splitlines())
-    assert "mine" not in seen.values()
-    assert seen["SLURM_CONF"] == "/etc/slurm.conf"
+    environment = dict(
+        line.split("=", 1) for line in (handover.run / f"environ.{tag}").read_text().splitlines()
+    )
+    assert "mine" not in environment.values()
+    assert environment["SLURM_CONF"] == "/etc/slurm.conf"
 
 
 def test_a_refusal_is_written_down_and_asked_again_later(

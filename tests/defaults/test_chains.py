@@ -132,6 +132,16 @@ def test_the_plan_says_who_hands_over_what_the_queue_does_not_take_at_once() -> 
     assert attempts(jobs_per_user=1) == one, "the one that runs takes the only place"
 
 
+def test_one_job_that_is_queued_again_takes_one_place() -> None:
+    plan = made(site(Queue(**ROW, forbids=("submit",))), total="10d", requeue=True)
+    links = chain.of(plan)
+    assert links is not None
+    assert (links.links, links.attempts, links.hands_over) == (1, 10, False)
+    line = "attempts: one job, which is queued again until all 10 are done"
+    assert line in plan_text.footer(plan, Survey(is_on_cluster=True))
+    assert [p for p in plan.problems if p.fatal] == []
+
+
 def test_a_queue_whose_jobs_submit_no_others_takes_what_fits_at_once_and_refuses_more() -> None:
     on = site(Queue(**ROW, jobs_per_user=4, forbids=("submit",)))
     refused = problem(made(on, total="10d"), "queue-forbids")

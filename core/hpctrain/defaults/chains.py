@@ -34,7 +34,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
             where="resources.total",
             hint=f'time = "{links.time.short}"      (and no total), or another queue',
         )
-    if row is not None and "submit" in row.forbids and links.to_come:
+    if row is not None and "submit" in row.forbids and links.to_come and not links.requeue:
         fits = Duration(links.links * links.time.seconds)
         yield limit(
             plan.cluster,

@@ -36,6 +36,8 @@ class Chain:
     """The most that are in the queue at once: the attempts and a spare, or what the site takes of a user."""
     avoid: int
     """How many nodes that failed may be left out."""
+    requeue: bool
+    """Whether one job does all of them, queued again under its id."""
     hands_over: bool
     """Whether its jobs may submit further ones; the running one takes a place of the queue, too."""
 
@@ -54,7 +56,8 @@ def of(plan: Plan) -> Chain | None:
     assert time is not None
     attempts = math.ceil(total.seconds / time.seconds)
     machine, nodes = plan.cluster.hardware.nodes, step.step.launch.nodes
-    links = min((attempts + 1, *_room(plan, step)))
+    requeue = bool(plan.run.resources.requeue)
+    links = 1 if requeue else min((attempts + 1, *_room(plan, step)))
     row = plan.cluster.queue_named(step.queue)
     return Chain(
         attempts=attempts,
@@ -62,6 +65,7 @@ def of(plan: Plan) -> Chain | None:
         total=total,
         links=links,
         avoid=max(0, min(max(2, machine // AVOID_SHARE), machine - nodes)),
+        requeue=requeue,
         hands_over=1 < links <= attempts and not (row and "submit" in row.forbids),
     )
 

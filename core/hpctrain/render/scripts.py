@@ -242,6 +242,7 @@ def _terms(plan: Plan, handover: Handover | None) -> str:
         "time": links.time.seconds,
         "links": links.links,
         "avoid": links.avoid,
+        "requeue": links.requeue,
         "checkpoints": {"folder": layout.folder, "name": layout.name, "complete": layout.complete}
         if layout
         else None,

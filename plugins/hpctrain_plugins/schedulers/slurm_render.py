@@ -113,10 +113,15 @@ def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
         f"--time={time.clock}",
         f"--output=logs/{planned.name.replace('%', '%%')}.log",
         "--open-mode=append",
-        # behind a lost node, the next job of a chain starts sooner than one that is queued again
-        "--no-requeue" if planned.step.trains and plan.run.resources.is_chain else "--requeue",
+        "--no-requeue" if _is_one_of_several(planned, plan) else "--requeue",
         f"--export={','.join(names)}",
     )
+
+
+def _is_one_of_several(planned: PlannedStep, plan: Plan) -> bool:
+    """Whether another job of a chain follows: behind a lost node it starts sooner than one queued again."""
+    resources = plan.run.resources
+    return planned.step.trains and resources.is_chain and not resources.requeue
 
 
 def gpus(count: int, request: str) -> tuple[str, ...]:

@@ -21,6 +21,9 @@ def lines(plan: Plan, survey: Survey) -> Iterator[str]:
 
 
 def _attempts(plan: Plan, links: chain.Chain) -> Iterator[str]:
+    if links.requeue:
+        yield f"one job, which is queued again until all {links.attempts} are done"
+        return
     if not links.to_come:
         yield f"all {links.attempts} and a spare are handed over at once"
         return
