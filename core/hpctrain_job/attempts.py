@@ -94,14 +94,28 @@ class Step:
 
     def newest(self) -> int | None:
         """The step of the newest whole checkpoint: 0 where there is none yet, None where nobody knows."""
+        whole = self._whole()
+        return None if whole is None else max((checkpoint.step for checkpoint in whole), default=0)
+
+    def lack_of_room(self) -> str:
+        """What the disk or a quota has left, where that is too little for another checkpoint as large as the
+        newest; empty where there is room, or nobody knows."""
+        from hpctrain_job import room  # with the network's modules: most askers need no room
+
+        whole = self._whole()
+        if not whole:
+            return ""
+        files = (Path(place, name) for place, _, names in os.walk(whole[-1].path) for name in names)
+        size = sum(path.lstat().st_size for path in files)
+        words = room.lack(whole[-1].path.parent, size)
+        return f"{words}, and a checkpoint takes {size / 1e9:.1f} GB" if words else ""
+
+    def _whole(self) -> list[resume.Checkpoint] | None:
+        """The whole checkpoints, oldest first; None where nobody says how they are named."""
         layout = documents.read(self.folder / TERMS).get("checkpoints")
         if not layout or self.checkpoints is None:
             return None
-        folder = self.checkpoints / layout["folder"]
-        return max(
-            (checkpoint.step for checkpoint in resume.complete(folder, layout["name"], layout["complete"])),
-            default=0,
-        )
+        return resume.complete(self.checkpoints / layout["folder"], layout["name"], layout["complete"])
 
     def record(self, waiting: Iterable[str] = (), stop_file: str = "") -> chain.Record:
         """The record that the judge is asked with."""
@@ -245,6 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     step = Step(options.run, options.step, options.checkpoints)
     nodes = options.nodes.split()
     stop_file = next((str(path) for path in options.stop if path.exists()), "")
+    lack = _lack_of_room(step)
     if options.event == "begin":
         lines = begin(step, options.job, nodes, stop_file)
     else:
@@ -261,9 +276,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             lost_nodes=bool(nodes),
             share=share,
         )
+        why = Cause.FULL if why is Cause.FAILED and lack else why
         lines = end(step, options.job, why, nodes, stop_file)
     print("\n".join(lines))
     return 0
+
+
+def _lack_of_room(step: Step) -> str:
+    """The same, said in the job's log; a checkpoint that vanishes while it is measured tells nothing."""
+    try:
+        lack = step.lack_of_room()
+    except OSError:
+        return ""
+    if lack:
+        print(f"hpctrain: no room for another checkpoint: {lack}", file=sys.stderr)
+    return lack
 
 
 def _parser() -> ArgumentParser:

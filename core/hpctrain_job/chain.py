@@ -36,11 +36,13 @@ class Cause(enum.Enum):
     """The nodes did not talk over the fast network, and would not in the next attempt."""
     DIVERGED = "diverged"
     """The loss stopped being a number."""
+    FULL = "full disk"
+    """Its program failed, and there is no room for another checkpoint."""
     CANCELLED = "cancelled"
     """Somebody ended it."""
 
 
-FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.CANCELLED)
+FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.FULL, Cause.CANCELLED)
 """Causes that another attempt would meet again, or undo."""
 FAULTS = (Cause.NODE, Cause.LOST, Cause.FAILED)
 """Causes that come at any time, and cost the work since the last checkpoint."""

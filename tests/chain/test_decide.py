@@ -74,6 +74,7 @@ def test_the_spare_behind_the_last_attempt_has_nothing_to_do_once_the_total_is_u
         (Cause.SETTING, (EndChain("wrong setting", ("2", "3")),)),
         (Cause.NETWORK, (EndChain("refused network", ("2", "3")),)),
         (Cause.DIVERGED, (EndChain("diverged", ("2", "3")),)),
+        (Cause.FULL, (EndChain("full disk", ("2", "3")),)),
         (Cause.CANCELLED, (EndChain("cancelled", ("2", "3")),)),
         (Cause.SAVED, (Submit(1, "3"),)),
         (Cause.LIMIT, (Submit(1, "3"),)),
