@@ -11,13 +11,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpctrain_job import chain, documents, resume
+from hpctrain_job import chain, documents, journal, resume, successors
 from hpctrain_job.chain import Cause
+from hpctrain_job.successors import Handover, Submission
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -29,6 +30,8 @@ SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
 DEAF = 128 + signal.SIGUSR1
 """The exit code of a program that the warning killed: it does not listen for it."""
+LOOKS_APART = 30.0
+"""Seconds between two looks for a job whose submission nobody wrote down: it may be listed late."""
 NEARLY = 0.9
 """From this share of its time on, an attempt that was told to end had come to its time limit."""
 SCHEDULER_CAUSES = {
@@ -65,17 +68,12 @@ class Step:
 
     def events(self) -> list[Mapping[str, Any]]:
         """All that the attempts wrote, in their order."""
-        return list(_lines(self.folder / EVENTS))
+        return list(journal.objects(self.folder / EVENTS))
 
     def write(self, event: str, **fields: Any) -> None:
         """Add one event; every attempt writes only while it is the only one."""
         line = json.dumps({"v": 1, "event": event, "at": round(time.time(), 1), **fields}, allow_nan=False)
-        descriptor = os.open(self.folder / EVENTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, line.encode() + b"\n")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        journal.append_line(self.folder / EVENTS, line.encode())
 
     def end(self, why: str) -> None:
         """Leave the mark at which every later job of the chain ends at once."""
@@ -91,18 +89,33 @@ class Step:
     def terms(self) -> chain.Terms:
         """What the run asks for, as it was planned."""
         document = documents.read(self.folder / TERMS)
-        return chain.Terms(**{key: int(document[key]) for key in ("total", "time", "links", "avoid")})
+        numbers = {key: int(document[key]) for key in ("total", "time", "links", "avoid")}
+        return chain.Terms(**numbers, requeue=document.get("requeue") is True)
 
     def newest(self) -> int | None:
         """The step of the newest whole checkpoint: 0 where there is none yet, None where nobody knows."""
+        whole = self._whole()
+        return None if whole is None else max((checkpoint.step for checkpoint in whole), default=0)
+
+    def lack_of_room(self) -> str:
+        """What the disk or a quota has left, where that is too little for another checkpoint as large as the
+        newest; empty where there is room, or nobody knows."""
+        from hpctrain_job import room  # with the network's modules: most askers need no room
+
+        whole = self._whole()
+        if not whole:
+            return ""
+        files = (Path(place, name) for place, _, names in os.walk(whole[-1].path) for name in names)
+        size = sum(path.lstat().st_size for path in files)
+        words = room.lack(whole[-1].path.parent, size)
+        return f"{words}, and a checkpoint takes {size / 1e9:.1f} GB" if words else ""
+
+    def _whole(self) -> list[resume.Checkpoint] | None:
+        """The whole checkpoints, oldest first; None where nobody says how they are named."""
         layout = documents.read(self.folder / TERMS).get("checkpoints")
         if not layout or self.checkpoints is None:
             return None
-        folder = self.checkpoints / layout["folder"]
-        return max(
-            (checkpoint.step for checkpoint in resume.complete(folder, layout["name"], layout["complete"])),
-            default=0,
-        )
+        return resume.complete(self.checkpoints / layout["folder"], layout["name"], layout["complete"])
 
     def record(self, waiting: Iterable[str] = (), stop_file: str = "") -> chain.Record:
         """The record that the judge is asked with."""
@@ -114,12 +127,17 @@ class Step:
         still = tuple(job for job in waiting if job not in begun)
         return replace(record, waiting=still, ended=self.ended, stop_file=stop_file)
 
+    def submissions(self) -> list[Submission]:
+        """Every job of the chain that was asked for, in their order."""
+        return successors.submissions(journal.objects(self.run / successors.RECORD), self.name)
+
+    def handover(self) -> Handover | None:
+        """How a job of the chain hands over another one; None where none does."""
+        return Handover.read(self.run, self.name, documents.read(self.folder / TERMS))
+
     def submitted(self) -> tuple[str, ...]:
         """The chain's jobs in the order of their submission, without those that were refused."""
-        entries = (entry for entry in _lines(self.run / "record.jsonl") if entry.get("step") == self.name)
-        return tuple(
-            str(entry["job"]) for entry in entries if entry.get("event") == "submitted" and entry.get("job")
-        )
+        return tuple(submission.job for submission in self.submissions() if submission.job)
 
 
 def begin(step: Step, job: str, nodes: Sequence[str], stop_file: str) -> list[str]:
@@ -133,13 +151,19 @@ def begin(step: Step, job: str, nodes: Sequence[str], stop_file: str) -> list[st
             step, chain.Ended(last.job, _last_sign(step, last), Cause.LOST, step.newest()), record
         )
         record = step.record(step.submitted(), stop_file)
-    return lines + _judged(step, chain.Began(job, time.time(), step.newest(), tuple(nodes)), record)
+    event = chain.Began(job, time.time(), step.newest(), tuple(nodes))
+    lines += _judged(step, event, record)
+    return lines + _handed_over(step, chain.decide(event, record), record, LOOKS_APART)
 
 
 def end(step: Step, job: str, cause: Cause, lost_nodes: Sequence[str], stop_file: str) -> list[str]:
     """An attempt ended: what job.sh has to do in its last moments."""
     record = step.record(step.submitted(), stop_file)
-    return _judged(step, chain.Ended(job, time.time(), cause, step.newest(), tuple(lost_nodes)), record)
+    event = chain.Ended(job, time.time(), cause, step.newest(), tuple(lost_nodes))
+    actions = chain.decide(event, record)
+    again = [f"requeue {action.job}" for action in actions if isinstance(action, chain.Requeue)]
+    lines = again + _judged(step, event, record)
+    return lines + _handed_over(step, actions, chain.applied(event, record), None)
 
 
 def cause(code: int, told: str, reason: str, *, is_refused: bool, lost_nodes: bool, share: float) -> Cause:
@@ -181,6 +205,20 @@ def _judged(step: Step, event: chain.Event, record: chain.Record) -> list[str]:
     return lines
 
 
+def _handed_over(
+    step: Step, actions: Iterable[chain.Action], record: chain.Record, apart: float | None
+) -> list[str]:
+    """Submit the jobs that the chain lacks, where its jobs may do so; the new ones stay away from nodes that
+    failed, too."""
+    handover, lines = step.handover(), []
+    for action in actions:
+        if isinstance(action, chain.Submit) and handover is not None:
+            jobs = handover.hand_over(action.count, action.after, apart)
+            if jobs and record.avoided:
+                lines.append(f"avoid {','.join(record.avoided)} {' '.join(jobs)}")
+    return lines
+
+
 def _write(step: Step, event: chain.Event) -> None:
     if isinstance(event, chain.Began):
         step.write("began", job=event.job, step=event.step, nodes=list(event.nodes))
@@ -215,27 +253,13 @@ def _last_sign(step: Step, attempt: chain.Attempt) -> float:
     return max(attempt.began, *(at for at in times if at < time.time() - 1), 0.0)
 
 
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects of an append-only file; a line that was torn is left out."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return
-    for line in text.split("\n")[:-1]:
-        try:
-            entry = documents.parse(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            yield entry
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Tell job.sh what to do."""
     options = _parser().parse_args(argv)
     step = Step(options.run, options.step, options.checkpoints)
     nodes = options.nodes.split()
     stop_file = next((str(path) for path in options.stop if path.exists()), "")
+    lack = _lack_of_room(step)
     if options.event == "begin":
         lines = begin(step, options.job, nodes, stop_file)
     else:
@@ -252,9 +276,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             lost_nodes=bool(nodes),
             share=share,
         )
+        why = Cause.FULL if why is Cause.FAILED and lack else why
         lines = end(step, options.job, why, nodes, stop_file)
     print("\n".join(lines))
     return 0
+
+
+def _lack_of_room(step: Step) -> str:
+    """The same, said in the job's log; a checkpoint that vanishes while it is measured tells nothing."""
+    try:
+        lack = step.lack_of_room()
+    except OSError:
+        return ""
+    if lack:
+        print(f"hpctrain: no room for another checkpoint: {lack}", file=sys.stderr)
+    return lack
 
 
 def _parser() -> ArgumentParser:

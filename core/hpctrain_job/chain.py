@@ -36,12 +36,16 @@ class Cause(enum.Enum):
     """The nodes did not talk over the fast network, and would not in the next attempt."""
     DIVERGED = "diverged"
     """The loss stopped being a number."""
+    FULL = "full disk"
+    """Its program failed, and there is no room for another checkpoint."""
     CANCELLED = "cancelled"
     """Somebody ended it."""
 
 
-FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.CANCELLED)
+FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.FULL, Cause.CANCELLED)
 """Causes that another attempt would meet again, or undo."""
+FAULTS = (Cause.NODE, Cause.LOST, Cause.FAILED)
+"""Causes that come at any time, and cost the work since the last checkpoint."""
 STOPPED = "stopped: "
 USED_UP = "its total time is used up"
 WHOLE = (Cause.SAVED, Cause.LIMIT)
@@ -63,6 +67,8 @@ class Terms:
     """So many attempts in a row whose own program failed end the chain, progress or not."""
     idle: int = 3
     """So many attempts in a row without a newer checkpoint end it."""
+    requeue: bool = False
+    """Whether the job of an attempt is queued again for the next one, and no other is handed over."""
     avoid: int = 8
     """The most nodes that are avoided: with too many, a job would wait for ever."""
 
@@ -86,6 +92,11 @@ class Attempt:
     def is_open(self) -> bool:
         """Whether nobody has said yet how it ended."""
         return self.cause is None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it was cut off by what may happen at any time."""
+        return self.cause in FAULTS
 
     @property
     def has_progressed(self) -> bool:
@@ -186,7 +197,14 @@ class Submit:
     after: str = ""
 
 
-Action = Train | Leave | EndChain | Avoid | Submit
+@dataclass(frozen=True)
+class Requeue:
+    """This job is queued again under its id."""
+
+    job: str
+
+
+Action = Train | Leave | EndChain | Avoid | Submit | Requeue
 
 
 def decide(event: Event, record: Record) -> tuple[Action, ...]:
@@ -237,8 +255,17 @@ def _at_end(event: Ended, after: Record) -> tuple[Action, ...]:
     why = _reason_to_end(event, after)
     if why:
         return (EndChain(why, after.waiting),)
+    if after.terms.requeue:
+        return _again(event, after)
     avoid = (Avoid(after.avoided, after.waiting),) if event.lost_nodes else ()
     return (*avoid, *_refill(after, event.job))
+
+
+def _again(event: Ended, after: Record) -> tuple[Action, ...]:
+    """The same job once more; one that the scheduler took is queued again already. Only then may its nodes
+    be changed."""
+    again = () if event.cause is Cause.TAKEN else (Requeue(event.job),)
+    return (*again, Avoid(after.avoided, (event.job,))) if event.lost_nodes else again
 
 
 def _reason_to_end(event: Ended, after: Record) -> str:

@@ -31,10 +31,14 @@ def free_or_fail(folder: Path, needed: int, *, quota_gb: float | None = None) ->
         raise NoSpace(
             f"{needed / 1e9:.1f} GB are still to be written, and the site's quota there is {quota_gb:,g} GB"
         )
-    left = [(shutil.disk_usage(folder).free, str(folder)), *quotas(folder)]
-    free, where = min(left)
-    if free < needed:
-        raise NoSpace(f"{where} has {free / 1e9:.1f} GB left, {needed / 1e9:.1f} GB are still to be written")
+    if words := lack(folder, needed):
+        raise NoSpace(f"{words}, {needed / 1e9:.1f} GB are still to be written")
+
+
+def lack(folder: Path, needed: int) -> str:
+    """Where the disk or a quota has too little left for `needed` bytes, and what it has; else nothing."""
+    free, where = min([(shutil.disk_usage(folder).free, str(folder)), *quotas(folder)])
+    return f"{where} has {free / 1e9:.1f} GB left" if free < needed else ""
 
 
 def quotas(folder: Path) -> Iterator[tuple[int, str]]:

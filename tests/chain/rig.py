@@ -41,6 +41,7 @@ def plan(
     nodes: int = 1,
     machine: int = 2,
     jobs: int | None = None,
+    requeue: bool | None = None,
 ) -> Plan:
     """A plan whose one step trains with a line of bash."""
     row = Queue(name="batch", source="s", ask={"slurm": ("--partition=batch",)}, jobs_per_user=jobs)
@@ -51,7 +52,7 @@ def plan(
     )  # fmt: skip
     layout = build.many(per_node=1, nodes=nodes) if nodes > 1 else {}
     made = build.plan(build.step(script, trains=True, **layout), on=site, time=time, scheduler=scheduler)
-    resources: Resources = attrs.evolve(made.run.resources, total=Duration.parse(total))
+    resources: Resources = attrs.evolve(made.run.resources, total=Duration.parse(total), requeue=requeue)
     return attrs.evolve(
         made, run=attrs.evolve(made.run, resources=resources), train=Train(argv=("true",), checkpoints=LAYOUT)
     )

@@ -17,6 +17,7 @@ from hpctrain_job.chain import (
     Event,
     Leave,
     Record,
+    Requeue,
     Submit,
     Terms,
     Train,
@@ -123,6 +124,8 @@ class Simulator:
             record = replace(record, ended=action.why, waiting=())
         elif isinstance(action, Avoid):
             assert action.nodes == record.avoided
+        elif isinstance(action, Requeue):
+            record = replace(record, waiting=(*record.waiting, action.job))
         else:
             assert isinstance(action, (Train, Leave))
         self.told.record = record
@@ -131,7 +134,10 @@ class Simulator:
         """What the next one alive does first: say of an attempt without a word that it was lost."""
         last = self.told.record.attempts[-1] if self.told.record.attempts else None
         if last is not None and last.is_open:
+            waiting = self.told.record.waiting
             self.tell(Ended(last.job, self.clock, Cause.LOST, self.newest()), inside=True)
+            if self.terms.requeue and not self.told.record.ended:  # who speaks is that job, started again
+                self.told.record = replace(self.told.record, waiting=waiting)
 
     def newest(self) -> int:
         return self.disk[-1][0] if self.disk else 0
@@ -143,7 +149,7 @@ class Simulator:
         if self.told.record.ended:
             return
         assert not self.running, "two attempts at once"
-        assert job not in self.told.started, "a job is started once"
+        assert self.terms.requeue or job not in self.told.started, "a job is started once"
         self.told.started.append(job)
         avoided = self.told.record.avoided
         free = [node for node in (f"n{n}" for n in range(self.work.machine)) if node not in avoided]
@@ -181,7 +187,9 @@ class Simulator:
         self.told.allocated += lasts
         self.told.faults[cause.value] += 1
         self.told.step = self.newest()
-        if cause is not Cause.LOST:
+        if cause is Cause.LOST and self.terms.requeue:  # Slurm does, once it holds the node for lost
+            self.told.record = replace(self.told.record, waiting=(job,))
+        elif cause is not Cause.LOST:
             self.tell(Ended(job, self.clock, cause, self.newest(), lost), inside=True)
 
     def save(self, step: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,35 @@ def test_an_attempt_without_a_word_is_closed_by_the_next_one_with_when_it_last_w
     assert first.cause is Cause.LOST
     assert first.ended == pytest.approx(began - 23, abs=0.2)
     assert second.is_open
+
+
+def test_a_job_that_is_requeued_stays_away_from_its_node_after_that(step: Step) -> None:
+    (step.folder / "chain.json").write_text(json.dumps({**TERMS, "requeue": True, "checkpoints": LAYOUT}))
+    told(step, "begin", "--job=1", "--nodes=n1\nn2")
+    assert told(step, "end", "--job=1", "--code=1", "--nodes=n2") == ["requeue 1", "avoid n2 1"]
+    told(step, "begin", "--job=1", "--nodes=n1\nn3")
+    told(step, "begin", "--job=1", "--nodes=n1\nn3")
+    causes = [attempt.cause for attempt in step.record().attempts]
+    assert causes == [Cause.NODE, Cause.LOST, None], "Slurm queued it again, which left no word"
+
+
+def test_a_failure_without_room_for_another_checkpoint_ends_the_chain(step: Step) -> None:
+    saved(step, 40)
+    told(step, "begin", "--job=1")
+    free = shutil.disk_usage(step.run).free
+    weights = step.run / "checkpoints/step-40/weights"
+    with weights.open("wb") as file:
+        file.truncate(free + (1 << 30))  # a hole takes no room, and is as large as what it stands for
+    assert "GB left, and a checkpoint takes " in step.lack_of_room()
+    assert told(step, "end", "--job=1", "--code=75") == [""], "what saved had room"
+    told(step, "begin", "--job=2")
+    assert told(step, "end", "--job=2", "--code=1") == ["drop 3"]
+    assert step.ended == "full disk"
+    weights.unlink()
+    assert step.lack_of_room() == ""
+    step.reopen()
+    told(step, "begin", "--job=4")
+    assert told(step, "end", "--job=4", "--code=1") == [""], "a person made room and went on"
 
 
 def test_a_node_fault_is_told_to_the_waiting_jobs(step: Step) -> None:

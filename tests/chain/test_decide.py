@@ -17,6 +17,7 @@ from hpctrain_job.chain import (
     Event,
     Leave,
     Record,
+    Requeue,
     Submit,
     Terms,
     Train,
@@ -73,6 +74,7 @@ def test_the_spare_behind_the_last_attempt_has_nothing_to_do_once_the_total_is_u
         (Cause.SETTING, (EndChain("wrong setting", ("2", "3")),)),
         (Cause.NETWORK, (EndChain("refused network", ("2", "3")),)),
         (Cause.DIVERGED, (EndChain("diverged", ("2", "3")),)),
+        (Cause.FULL, (EndChain("full disk", ("2", "3")),)),
         (Cause.CANCELLED, (EndChain("cancelled", ("2", "3")),)),
         (Cause.SAVED, (Submit(1, "3"),)),
         (Cause.LIMIT, (Submit(1, "3"),)),
@@ -93,6 +95,24 @@ def test_a_node_fault_goes_on_without_that_node() -> None:
     assert decide(second, after(*again))[0] == Avoid(("n7", "n2"), ("3",))
     few = replace(TERMS, avoid=1)
     assert decide(second, after(*again, terms=few))[0] == Avoid(("n7",), ("3",))
+
+
+def test_a_job_that_is_requeued_hands_over_no_other_and_its_nodes_change_behind_that() -> None:
+    terms = replace(TERMS, links=1, requeue=True)
+    assert decide(BEGAN, Record(terms, waiting=("1",))) == (Train(),)
+    record = after(BEGAN, waiting=(), terms=terms)
+    for cause in (Cause.SAVED, Cause.LIMIT, Cause.FAILED):
+        assert decide(ended(cause), record) == (Requeue("1"),)
+    fault = ended(Cause.NODE, lost_nodes=("n2",))
+    assert decide(fault, record) == (Requeue("1"), Avoid(("n2",), ("1",)))
+    assert decide(ended(Cause.TAKEN), record) == (), "the scheduler has queued it again"
+    assert decide(ended(Cause.FINISHED), record) == (EndChain("finished"),)
+    assert decide(ended(Cause.CANCELLED), record) == (EndChain("cancelled"),)
+    again = after(BEGAN, ended(Cause.SAVED), Began("1", 2 * DAY, 100), waiting=(), terms=terms)
+    assert decide(ended(Cause.SAVED, step=200), again) == (Requeue("1"),)
+    short = replace(again, terms=replace(terms, total=2 * DAY))
+    assert decide(ended(Cause.SAVED, step=200), short) == (EndChain("its total time is used up"),)
+    assert decide(Continued(0), replace(record, attempts=(), ended="x")) == (Submit(1),)
 
 
 def test_attempts_without_a_newer_checkpoint_end_the_chain() -> None:

@@ -124,6 +124,18 @@ def test_continue_adds_what_a_limit_on_jobs_left_out(runs: list[ChainRun], tmp_p
     assert [row["step"] for row in run.rows()] == list(range(1, run.rows()[-1]["step"] + 1))
 
 
+def test_the_jobs_hand_over_what_a_limit_on_jobs_left_out(runs: list[ChainRun], tmp_path: Path) -> None:
+    run = started(runs, tmp_path, TRAIN.format(goal=120, seconds=0.1), total="80s", time="8s", jobs=2)
+    assert len(run.submitted()) == 2
+    run.until(State.DONE, seconds=120)
+    attempts = run.attempts()
+    assert len(attempts) >= 3
+    assert [attempt.job for attempt in attempts] == list(run.submitted()[: len(attempts)])
+    assert [row["step"] for row in run.rows()] == list(range(1, 121))
+    intents = [entry["tag"] for entry in run.live.directory.record.read() if entry["event"] == "intent"]
+    assert len(intents) == len(set(intents)) == len(run.submitted()), "each job was asked for once"
+
+
 def test_a_step_behind_the_training_waits_until_the_chain_has_finished(
     runs: list[ChainRun], tmp_path: Path
 ) -> None:

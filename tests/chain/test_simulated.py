@@ -34,6 +34,15 @@ def test_no_run_is_lost_and_none_needs_a_person(runs: list[Told]) -> None:
     assert sum(run.persons for run in runs) == 0
 
 
+def test_one_job_that_is_queued_again_is_never_lost_nor_doubled() -> None:
+    terms = replace(TERMS, links=1, requeue=True)
+    runs = [told(seed, terms=terms) for seed in range(RUNS)]
+    assert [run.record.ended for run in runs if run.record.ended != "finished"] == []
+    assert {job for run in runs for job in run.started} == {"1"}
+    assert sum(run.persons for run in runs) == 0
+    assert all(whole for run in runs for _, whole in run.resumed_from)
+
+
 def test_no_attempt_goes_on_from_a_checkpoint_that_does_not_verify(runs: list[Told]) -> None:
     resumed = [whole for run in runs for _, whole in run.resumed_from]
     assert len(resumed) > 10 * RUNS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,10 +42,13 @@ def started(
     time: str = "1m",
     nodes: int = 1,
     jobs: int | None = None,
+    requeue: bool | None = None,
 ) -> ChainRun:
     root = rig.dir / "chains" / name
     root.mkdir(parents=True)
-    planned = plan("slurm", script, total=total, time=time, nodes=nodes, machine=3, jobs=jobs)
+    planned = plan(
+        "slurm", script, total=total, time=time, nodes=nodes, machine=3, jobs=jobs, requeue=requeue
+    )
     run = ChainRun.create(root, planned, environ(rig.bin), PYTHON)
     run.submit()
     return run
@@ -78,6 +82,32 @@ def test_attempts_under_a_short_limit_are_one_training_and_the_rest_is_taken_bac
     assert done.chain.ended == "finished"
     assert run.live.resume().jobs == {}
     assert len(run.submitted()) == 6
+
+
+@pytest.mark.parametrize(("jobs", "requeue"), [(2, None), (None, True)], ids=["handed over", "requeued"])
+def test_attempts_that_hand_over_the_rest_or_are_requeued_are_the_same_training(
+    rig: Rig, jobs: int | None, requeue: bool | None
+) -> None:
+    goal = 700
+    name = "requeued" if requeue else "handed-over"
+    run = started(rig, name, TRAIN.format(goal=goal, seconds=0.05), total="8m", jobs=jobs, requeue=requeue)
+    assert len(run.submitted()) == (1 if requeue else 2)
+    run.until(State.DONE, seconds=500)
+    attempts = run.attempts()
+    assert len(attempts) >= 2, run.log()
+    assert [a.cause for a in attempts] == [*[Cause.SAVED] * (len(attempts) - 1), Cause.FINISHED], run.log()
+    if requeue:
+        assert {a.job for a in attempts} == set(run.submitted())
+        waits = [(b.began - (a.ended or 0)) for a, b in itertools.pairwise(attempts)]
+        assert max(waits) < 100, "without Slurm's two minutes"
+    else:
+        assert [a.job for a in attempts] == list(run.submitted()[: len(attempts)])
+    assert [row["step"] for row in run.rows()] == list(range(1, goal + 1))
+    loss = 10.0
+    for step in range(1, goal + 1):
+        loss = loss_after(loss, step)
+    assert run.rows()[-1]["loss"] == loss
+    wait_for("an empty queue", lambda: not queued(rig, run), 40)
 
 
 def test_a_persons_scancel_of_one_job_is_the_end_of_all(rig: Rig) -> None:

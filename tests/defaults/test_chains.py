@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import attrs
@@ -12,15 +13,18 @@ from hpctrain.errors import Problem
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster, Place, Queue
 from hpctrain.model.duration import Duration
-from hpctrain.model.plan import Plan, Survey
+from hpctrain.model.plan import EarlierRun, Plan, Survey
 from hpctrain.model.run import Checkpoint, Resources, RunSpec, TrainSpec
 from hpctrain.model.step import Need
 from hpctrain.model.train import Layout, Train
-from hpctrain.plan import chain
+from hpctrain.plan import chain, interval
 from tests.defaults.rig import cluster
 from tests.defaults.rig import plan as planned
 
 HOURS = Duration.parse
+ASSUMED = (
+    "as often as the trainer says; 19h59m recommended for 1m a save (assumed) and one fault in 500d (assumed)"
+)
 JOBS = Place(name="compute", provides=tuple(Need), source="doc")
 ROW: dict[str, Any] = {"name": "q", "source": "doc", "max_time": HOURS("24h")}
 
@@ -104,7 +108,76 @@ def test_what_one_job_does_is_no_chain(asked: dict[str, Any]) -> None:
 def test_the_plan_says_jobs_and_node_hours() -> None:
     plan = made(site(), total="10d")
     assert plan_text.size_of(plan) == "2 nodes, 10d in 10 jobs of 1d, 480 node-hours"
-    assert plan_text.footer(plan, Survey(is_on_cluster=True)) == ["10 jobs, at most 480.0 node-hours"]
+    assert plan_text.footer(plan, Survey(is_on_cluster=True)) == [
+        "10 jobs, at most 480.0 node-hours",
+        "attempts: all 10 and a spare are handed over at once",
+        f"checkpoints: {ASSUMED}",
+    ]
+
+
+def test_the_plan_says_who_hands_over_what_the_queue_does_not_take_at_once() -> None:
+    def attempts(**limits: Any) -> str:
+        plan = made(site(Queue(**ROW, **limits)), total="10d")
+        return next(
+            line
+            for line in plan_text.footer(plan, Survey(is_on_cluster=True))
+            if line.startswith("attempts: ")
+        )
+
+    assert attempts(jobs_per_user=4) == (
+        "attempts: 4 of 10 are handed over at once, 6 to come by the jobs themselves as they begin "
+        "(assumed: no page of toy forbids a job to submit another)"
+    )
+    one = "attempts: 1 of 10 are handed over at once, 9 to come, each by hpctrain continue"
+    assert attempts(jobs_per_user=1) == one, "the one that runs takes the only place"
+
+
+def test_one_job_that_is_queued_again_takes_one_place() -> None:
+    plan = made(site(Queue(**ROW, forbids=("submit",))), total="10d", requeue=True)
+    links = chain.of(plan)
+    assert links is not None
+    assert (links.links, links.attempts, links.hands_over) == (1, 10, False)
+    line = "attempts: one job, which is queued again until all 10 are done"
+    assert line in plan_text.footer(plan, Survey(is_on_cluster=True))
+    assert [p for p in plan.problems if p.fatal] == []
+
+
+def test_a_queue_whose_jobs_submit_no_others_takes_what_fits_at_once_and_refuses_more() -> None:
+    on = site(Queue(**ROW, jobs_per_user=4, forbids=("submit",)))
+    refused = problem(made(on, total="10d"), "queue-forbids")
+    assert refused.fatal
+    assert (
+        refused.message == "q of toy forbids a job to submit another, takes 4 of a user, and total takes 10"
+    )
+    assert refused.hint == 'total = "4d"      (hpctrain continue adds to it), or another queue'
+    for total in ("3d", "4d"):
+        plan = made(on, total=total)
+        assert [p for p in plan.problems if p.fatal] == []
+        assert not chain.of(plan).hands_over  # type: ignore[union-attr]
+
+
+def test_an_earlier_run_is_measured_and_saving_is_recommended_by_it() -> None:
+    earlier = EarlierRun(title="r/1", finished=False, step=5, save_s=10.0, between_faults_s=8000.0)
+    plan = attrs.evolve(made(site(), total="10d"))
+    advice = interval.advice(plan, earlier)
+    assert advice is not None
+    assert 360 < advice.every_s < 400, "Young: the root of 2 * 10 * 8,000 is 400"
+    assert plan_text.footer(plan, Survey(is_on_cluster=True, earlier=earlier))[-1] == (
+        "checkpoints: as often as the trainer says; 6m33s recommended for 10s a save (measured) "
+        "and one fault in 2h13m (measured)"
+    )
+    assert interval.advice(made(site(), time="5h"), earlier) is None
+
+
+@pytest.mark.parametrize(("save", "between"), [(1, 100), (60, 5000), (600, 80000), (100, 300)])
+def test_the_interval_is_the_best_of_all(save: float, between: float) -> None:
+    """The share of time lost to saving and to faults, by Daly's exact model, is least there."""
+
+    def lost(every: float) -> float:
+        return (math.exp((every + save) / between) - 1) * between / every
+
+    best = interval.best(save, between)
+    assert all(lost(best) <= lost(best * factor) * 1.001 for factor in (0.3, 0.6, 0.8, 1.25, 1.6, 3))
 
 
 def test_a_queue_that_forbids_chains_refuses_with_its_row() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import attrs
 import pytest
 
 from hpctrain.errors import Problem
+from hpctrain.model.duration import Duration
+from hpctrain_plugins.schedulers import local
 from hpctrain_plugins.schedulers.pbs import check_run
 from tests.schedulers import build
 
@@ -73,3 +78,18 @@ def test_a_fact_that_would_reach_no_job_is_an_error(
 ) -> None:
     (problem,) = problems(facts=facts, **layout)
     assert (problem.code, problem.where, problem.fatal) == ("scheduler-fact", where, True)
+
+
+@pytest.mark.parametrize(
+    "check", [check_run, lambda plan, **_: local.check_run(plan=plan)], ids=["pbs", "local"]
+)
+def test_who_queues_no_job_again_refuses_it_for_a_training_of_several(check: Callable[..., object]) -> None:
+    plan = build.plan(build.step("true", trains=True), time="1h")
+    for total, count in ((None, 0), ("3h", 1)):
+        asked = attrs.evolve(
+            plan.run.resources, total=Duration.parse(total) if total else None, requeue=True, ask={}
+        )
+        plan = attrs.evolve(plan, run=attrs.evolve(plan.run, resources=asked))
+        answers = check(run=plan.run, cluster=plan.cluster, plan=plan)
+        refusals = [p for p in answers if p.fatal]  # type: ignore[attr-defined]
+        assert [problem.where for problem in refusals] == ["resources.requeue"] * count

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hpctrain.defaults.limits import limit
 from hpctrain.errors import Problem
+from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan
 from hpctrain.plan import chain
 
@@ -32,6 +33,17 @@ def problems(plan: Plan) -> Iterator[Problem]:
             f"and total takes {links.attempts}",
             where="resources.total",
             hint=f'time = "{links.time.short}"      (and no total), or another queue',
+        )
+    if row is not None and "submit" in row.forbids and links.to_come and not links.requeue:
+        fits = Duration(links.links * links.time.seconds)
+        yield limit(
+            plan.cluster,
+            row,
+            code="queue-forbids",
+            message=f"{row.name} of {plan.cluster.name} forbids a job to submit another, takes "
+            f"{links.links} of a user, and total takes {links.attempts}",
+            where="resources.total",
+            hint=f'total = "{fits.short}"      (hpctrain continue adds to it), or another queue',
         )
     if plan.run.checkpoint.resume == "never":
         yield Problem(

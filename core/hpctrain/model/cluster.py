@@ -155,9 +155,10 @@ class Queue:
     renames `--qos=debug` to ["--qos=gpu_debug"]. Jobs with these words count against the two limits above."""
     hardware: NodeKind | None = None
     """Its nodes, where they are not those of `[hardware]`: { gpu_memory_gb = 80, nodes = 256 }."""
-    forbids: tuple[Literal["multi_node", "chain", "production", "batch"], ...] = ()
-    """multi_node: a run on several nodes is refused; chain: none is offered; production: shown; batch: no job
-    is submitted to it, people hold its nodes by hand (`hpctrain run --here`)."""
+    forbids: tuple[Literal["multi_node", "chain", "submit", "production", "batch"], ...] = ()
+    """multi_node: a run on several nodes is refused; chain: none is offered; submit: its jobs hand over no
+    others; production: shown; batch: no job is submitted to it, people hold its nodes by hand
+    (`hpctrain run --here`)."""
     sure: bool = True
     """False: a limit that only warns, because its source is weak or undated on the site."""
     auto: bool = True

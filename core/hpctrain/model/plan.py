@@ -133,6 +133,10 @@ class EarlierRun:
     """Its training ended well."""
     step: int | None
     """The step of its newest checkpoint; None without one."""
+    save_s: float | None = None
+    """Seconds from the first file of its newest checkpoint to the last; None where they do not tell."""
+    between_faults_s: float | None = None
+    """Seconds of training between two faults; None where it had too few to say."""
 
 
 @frozen(kw_only=True)

@@ -68,6 +68,9 @@ class Resources:
     total: Duration | None = attrs.field(default=None, metadata=WHEN_SET)
     """How long the training may take in all, where that is more than one job may: "10d". Jobs of `time`
     (without it: of the queue's longest) follow each other, each from the newest checkpoint before it."""
+    requeue: bool | None = attrs.field(default=None, metadata=WHEN_SET)
+    """Of a training longer than one job: true: one job, which has itself queued again under its id, where the
+    site wants that (Slurm); false: several jobs, each behind the one before."""
     queue: str = ""
     """A queue of the cluster by name; empty: the first that takes the job."""
     account: str = ""

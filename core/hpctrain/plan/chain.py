@@ -36,6 +36,15 @@ class Chain:
     """The most that are in the queue at once: the attempts and a spare, or what the site takes of a user."""
     avoid: int
     """How many nodes that failed may be left out."""
+    requeue: bool
+    """Whether one job does all of them, queued again under its id."""
+    hands_over: bool
+    """Whether its jobs may submit further ones; the running one takes a place of the queue, too."""
+
+    @property
+    def to_come(self) -> int:
+        """How many attempts are handed over when those before them have begun."""
+        return max(0, self.attempts - self.links)
 
 
 def of(plan: Plan) -> Chain | None:
@@ -47,12 +56,17 @@ def of(plan: Plan) -> Chain | None:
     assert time is not None
     attempts = math.ceil(total.seconds / time.seconds)
     machine, nodes = plan.cluster.hardware.nodes, step.step.launch.nodes
+    requeue = bool(plan.run.resources.requeue)
+    links = 1 if requeue else min((attempts + 1, *_room(plan, step)))
+    row = plan.cluster.queue_named(step.queue)
     return Chain(
         attempts=attempts,
         time=time,
         total=total,
-        links=min((attempts + 1, *_room(plan, step))),
+        links=links,
         avoid=max(0, min(max(2, machine // AVOID_SHARE), machine - nodes)),
+        requeue=requeue,
+        hands_over=1 < links <= attempts and not (row and "submit" in row.forbids),
     )
 
 

@@ -74,7 +74,7 @@ hpc_judge() {  # asks what an event means for the chain, and does it; without an
     ${HPC_STOP_FILE:+"--stop=$HPC_STOP_FILE"} "$@") || { echo "hpctrain: nobody judged the chain" >&2; return 0; }
   while read -r verb words; do
     case $verb in
-      drop | avoid) # shellcheck disable=SC2086  # ids of jobs, one a word
+      drop | avoid | requeue) # shellcheck disable=SC2086  # ids of jobs, one a word
         "hpc_$verb" $words || :
         ;;
       leave)
@@ -116,12 +116,14 @@ hpc_chain_end() {  # how this attempt ended, with what the scheduler says of it
 }
 
 # What a scheduler does for a chain, where it can: its word for why this job ends (cancelled, limit, taken, node),
-# this job's nodes, those of them that failed; waiting jobs kept away from nodes, or taken out of the queue.
+# this job's nodes, those of them that failed; waiting jobs kept away from nodes, or taken out of the queue; this
+# job queued again.
 type hpc_said >/dev/null 2>&1 || hpc_said() { :; }
 type hpc_nodes >/dev/null 2>&1 || hpc_nodes() { :; }
 type hpc_lost_nodes >/dev/null 2>&1 || hpc_lost_nodes() { :; }
 type hpc_avoid >/dev/null 2>&1 || hpc_avoid() { :; }
 type hpc_drop >/dev/null 2>&1 || hpc_drop() { :; }
+type hpc_requeue >/dev/null 2>&1 || hpc_requeue() { echo "hpctrain: hpctrain continue goes on" >&2; }
 
 hpc_quiet() {  # ends what runs beside the ranks
   local pid

@@ -24,6 +24,26 @@ STATE = "state"
 
 
 @frozen(kw_only=True)
+class Handover:
+    """How a job of a chain hands over the next one: the same call from inside of a job, and what the answers
+    mean. The regular expressions are searched for in one text of both streams, whatever the case."""
+
+    submit: Cmd
+    """The scheduler's call, as in `JobFiles`."""
+    find: tuple[Word, ...]
+    """Words that print the ids of the jobs with the tag HPC_TAG, one a line."""
+    id: str
+    """Matches a whole line that is an id, which is its group 1."""
+    refused: str
+    """Matches an answer that proves that there is no job."""
+    unclear: str
+    """Matches an answer that proves nothing, whatever else it says."""
+    environ: tuple[str, ...] = ()
+    """Variables of the job that the scheduler's programs need to find it; all others are options of this job,
+    and would be the next one's."""
+
+
+@frozen(kw_only=True)
 class Shape:
     """What a scheduler adds to the scripts that all schedulers share; `step_files` takes it."""
 
@@ -50,6 +70,8 @@ class Shape:
     """Words that start one process a node, in front of `bash node.sh`."""
     files: Mapping[str, str] = attrs.field(factory=dict)
     """More files of the step's folder."""
+    handover: Handover | None = None
+    """How jobs of a chain hand over further ones; None: only `hpctrain continue` does."""
 
 
 def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
@@ -63,7 +85,7 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
     if _links(planned, plan):
-        texts[f"{folder}/chain.json"] = _terms(plan)
+        texts |= _chain_files(folder, plan, binding, shape.handover)
     for file in _files(planned):
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
@@ -193,19 +215,45 @@ def _chain_begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
     return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
 
 
-def _terms(plan: Plan) -> str:
+def _chain_files(folder: str, plan: Plan, binding: Binding, handover: Handover | None) -> dict[str, str]:
+    """chain.json; and next.sh where the chain's jobs hand over others."""
+    links = chain.of(plan)
+    if handover is None or links is None or not links.hands_over:
+        return {f"{folder}/chain.json": _terms(plan, None)}
+    lines = [
+        "#!/bin/bash",
+        "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
+        "set -euo pipefail",
+        'cd "$HPC_RUN"',
+        "case $1 in",
+        f"  submit) exec {shell.words(handover.submit.argv, binding)} ;;",
+        f"  find) exec {shell.words(handover.find, binding)} ;;",
+        "esac",
+    ]
+    return {f"{folder}/chain.json": _terms(plan, handover), f"{folder}/next.sh": _text(lines)}
+
+
+def _terms(plan: Plan, handover: Handover | None) -> str:
     """chain.json: what the chain's judge is told in the job."""
     links, layout = chain.of(plan), plan.train.checkpoints if plan.train else None
     assert links is not None
-    terms = {
+    terms: dict[str, object] = {
         "total": links.total.seconds,
         "time": links.time.seconds,
         "links": links.links,
         "avoid": links.avoid,
+        "requeue": links.requeue,
         "checkpoints": {"folder": layout.folder, "name": layout.name, "complete": layout.complete}
         if layout
         else None,
     }
+    if handover is not None:
+        terms["handover"] = {
+            "environ": [*handover.environ, *plan.cluster.exported],
+            "id": handover.id,
+            "refused": handover.refused,
+            "unclear": handover.unclear,
+        }
     return json.dumps({"v": RECORD, **terms}, indent=1, ensure_ascii=False) + "\n"
 
 

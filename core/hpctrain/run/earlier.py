@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpctrain.model.plan import Binding, EarlierRun, Plan
 from hpctrain.model.train import Layout
 from hpctrain.plan.chain import TRAIN
 from hpctrain.run.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from hpctrain_job.resume import Checkpoint
+
+ENOUGH_FAULTS = 3
+"""From so many on, the time between them is worth more than what is published of other machines."""
 
 
 def earlier_runs(plan: Plan, binding: Binding) -> list[RunDirectory]:
@@ -26,11 +33,18 @@ def newest(plan: Plan, binding: Binding) -> EarlierRun | None:
     runs = earlier_runs(plan, binding)
     if not runs:
         return None
-    step = _step(plan.train.checkpoints, binding, runs[-1])
-    return EarlierRun(title=runs[-1].title, finished=runs[-1].finished(TRAIN), step=step)
+    run = runs[-1]
+    checkpoint = _checkpoint(plan.train.checkpoints, binding, run)
+    return EarlierRun(
+        title=run.title,
+        finished=run.finished(TRAIN),
+        step=checkpoint.step if checkpoint else None,
+        save_s=_save_seconds(checkpoint.path) if checkpoint and plan.run.resources.is_chain else None,
+        between_faults_s=_between_faults(run) if plan.run.resources.is_chain else None,
+    )
 
 
-def _step(layout: Layout | None, binding: Binding, run: RunDirectory) -> int | None:
+def _checkpoint(layout: Layout | None, binding: Binding, run: RunDirectory) -> Checkpoint | None:
     root = binding.roots.get("checkpoints")
     if layout is None or not isinstance(root, str):
         return None
@@ -41,4 +55,27 @@ def _step(layout: Layout | None, binding: Binding, run: RunDirectory) -> int | N
         complete = resume.complete(folder, layout.name, layout.complete)
     except OSError:  # closed to us, or purged while we look
         return None
-    return complete[-1].step if complete else None
+    return complete[-1] if complete else None
+
+
+def _save_seconds(checkpoint: Path) -> float | None:
+    """From the first file written to the last; what is written within a second tells nothing."""
+    try:
+        times = [path.stat().st_mtime for path in checkpoint.rglob("*") if path.is_file()]
+    except OSError:
+        return None
+    seconds = max(times, default=0.0) - min(times, default=0.0)
+    return seconds if seconds >= 1 else None
+
+
+def _between_faults(run: RunDirectory) -> float | None:
+    """The time of its attempts for each of its faults."""
+    from hpctrain_job import attempts
+
+    try:
+        tried = [a for a in attempts.Step(run.path, TRAIN).record().attempts if a.ended is not None]
+    except (OSError, ValueError, KeyError, TypeError):  # a run of one job, or a record that is cut
+        return None
+    faults = sum(attempt.is_fault for attempt in tried)
+    seconds = sum((attempt.ended or attempt.began) - attempt.began for attempt in tried)
+    return seconds / faults if faults >= ENOUGH_FAULTS and seconds > 0 else None

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpctrain.errors import HpctrainError, IntegrityError
-from hpctrain_job import trust
+from hpctrain_job import journal, trust
 
-FILE = 0o600
+FILE = journal.MODE
 PROGRAM = 0o700
 FOLDER = 0o700
 
@@ -107,32 +107,9 @@ def write_new(path: Path, data: str | bytes, *, program: bool = False) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Add one line with a single write, so that lines of several writers never mix.
-
-    A last line that a crash left without its end is closed first: it is lost, this one is not.
-    """
+    """Add one line with a single write; one that a crash left without its end is closed first."""
     with naming(path):
-        descriptor = open_append(path)
-        try:
-            size = os.fstat(descriptor).st_size
-            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            data = b"\n" * torn + line + b"\n"
-            if os.write(descriptor, data) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def open_append(path: Path) -> int:
-    """A descriptor that appends to `path`, made with mode 0600 where it is missing."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-    try:
-        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, FILE)
-    except FileExistsError:
-        return os.open(path, flags)
-    os.fchmod(descriptor, FILE)
-    return descriptor
+        journal.append_line(path, line)
 
 
 def sync_folder(path: Path) -> None:

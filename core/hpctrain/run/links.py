@@ -21,11 +21,9 @@ from hpctrain.run.submit import (
     submissions,
     submit_step,
 )
-from hpctrain.run.turns import one_at_a_time
 from hpctrain_job.attempts import Step
-
-TURN_SECONDS = 65.0
-"""How long to wait for another command that hands over jobs of the same chain."""
+from hpctrain_job.successors import LOCK, TURN_SECONDS
+from hpctrain_job.turns import one_at_a_time
 
 
 @frozen
@@ -73,7 +71,7 @@ def hand_over(
     A link that the scheduler refuses is no failure of the run as long as another is in the queue: a limit on
     jobs, say. It is left to a later `continue`.
     """
-    with one_at_a_time(step.folder / ".links.lock", TURN_SECONDS):
+    with one_at_a_time(step.folder / LOCK, TURN_SECONDS):
         submitted = submissions(scheduler.record.read(), step.name)
         in_queue = state.jobs if state else ()
         if len(submitted) != (state.submitted if state else 0):

@@ -17,8 +17,8 @@ from hpctrain.plan.decode import decode
 from hpctrain.plan.encode import encode
 from hpctrain.run import files
 from hpctrain.run.submit import Query
-from hpctrain.run.turns import one_at_a_time
 from hpctrain_job import documents
+from hpctrain_job.turns import one_at_a_time
 
 LOCK_SECONDS = 65.0
 """How long to wait for another command's question: a little longer than a scheduler is given."""
@@ -54,6 +54,7 @@ class Poll:
         answer = self._young(question)
         if answer is not None:
             return answer
+        files.make_folder(self.cache.parent)
         with one_at_a_time(
             self.cache.with_suffix(".lock"), LOCK_SECONDS
         ):  # a hundred commands at once are one question too

@@ -11,7 +11,7 @@ from attrs import define
 
 from hpctrain.errors import HpctrainError
 from hpctrain.model.job import State
-from hpctrain.run.checkpoints import SavedCheckpoint, checkpoints_of
+from hpctrain.run.checkpoints import SavedCheckpoint, saved
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.goodput import Attempt, attempts
 from hpctrain.run.kept import KeptPlan
@@ -102,9 +102,10 @@ class Summary:
         return node_hours(self.spans)
 
     @cached_property
-    def checkpoints(self) -> list[SavedCheckpoint]:
+    def checkpoints(self) -> tuple[SavedCheckpoint, ...]:
         """What it saved; none where this machine does not know the place."""
-        return checkpoints_of(self.live) if self.live else []
+        model = saved(self.live) if self.live else None
+        return model.checkpoints if model else ()
 
     @property
     def cluster(self) -> str:

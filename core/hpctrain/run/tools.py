@@ -25,6 +25,7 @@ from hpctrain.run import files
 from hpctrain.run.interrupts import delayed_interrupts
 from hpctrain.run.lines import LastLine
 from hpctrain.run.scrub import Sink, scrub
+from hpctrain_job import journal
 
 BASE = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR")
 """What a child sees of the caller's shell, besides LC_*: a stray PYTHONPATH is no part of a run."""
@@ -127,7 +128,7 @@ class Tools:
         in time.
         """
         with files.naming(log):
-            descriptor = files.open_append(log)
+            descriptor = journal.open_append(log)
         environment = self._env(env, inherit)
         last = LastLine(on_line and (lambda line: on_line(self.scrubbed(line))))
         sink = Sink(self._secrets)

@@ -11,6 +11,13 @@ NAME = "local"
 
 def problems(plan: Plan) -> Iterator[Problem]:
     """A warning for each, in the words of the key that says it."""
+    if plan.run.resources.is_chain and plan.run.resources.requeue:
+        yield Problem(
+            code="scheduler-ignores",
+            message="no process of this computer is queued again: the training would end after one attempt",
+            where="resources.requeue",
+            hint="requeue = false      (several processes, each behind the one before)",
+        )
     jobs = tuple(planned for planned in plan.steps if not planned.here)
     for where in dict.fromkeys(_unread(plan, jobs)):
         yield Problem(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from hpctrain.plugin import Binding, Cmd, JobFiles, Plan, PlannedStep, Shape, Var, Word, step_files
+from hpctrain.plugin import Binding, Cmd, Handover, JobFiles, Plan, PlannedStep, Shape, Var, Word, step_files
 
 NOTICE_SECONDS = 120
 
 _FOLDER = files("hpctrain_plugins.schedulers")
 # read once when the plugin is loaded: hooks that plan and render touch no file
 SCRIPTS = {
-    name: _FOLDER.joinpath(f"local_{name}").read_text() for name in ("submit.sh", "runner.sh", "ranks.sh")
+    name: _FOLDER.joinpath(f"local_{name}").read_text()
+    for name in ("submit.sh", "find.sh", "runner.sh", "ranks.sh")
 }
 
 
@@ -28,6 +29,14 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         start=_ranks(name, launch.ranks_per_node, launch.world),
         start_nodes=_ranks(name, 1, launch.nodes),
         files=SCRIPTS,
+        handover=Handover(
+            submit=submit(planned, plan),
+            find=("bash", f"steps/{name}/find.sh", Var("HPC_TAG")),
+            id=r"([0-9a-f]{12})",
+            refused="did not start within",
+            unclear="(?!)",
+            environ=("HPC_STATE",),
+        ),
     )
     script_files = step_files(planned, plan, binding, shape)
     return JobFiles(files=script_files, submit=submit(planned, plan), attach=())

@@ -35,7 +35,12 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
     from hpctrain.toolbox import uncounted_limits
     from hpctrain_plugins.schedulers import pbs_checks
 
-    return [*pbs_checks.words(run), *pbs_checks.facts(plan), *uncounted_limits(cluster, "-q ")]
+    return [
+        *pbs_checks.words(run),
+        *pbs_checks.requeue(run),
+        *pbs_checks.facts(plan),
+        *uncounted_limits(cluster, "-q "),
+    ]
 
 
 @hookimpl

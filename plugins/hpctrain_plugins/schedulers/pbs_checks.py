@@ -66,6 +66,17 @@ def reserved_option(word: str) -> tuple[str, str, str | None]:
     return next(((option, key, table[key]) for key in keys if key in table), (option, "", None))
 
 
+def requeue(run: RunSpec) -> Iterator[Problem]:
+    """A job of PBS is queued again by its operators alone: https://help.altair.com, qrerun."""
+    if run.resources.is_chain and run.resources.requeue:
+        yield Problem(
+            code="scheduler-ignores",
+            message="PBS lets no user queue a job again: the training would end after one attempt",
+            where="resources.requeue",
+            hint="requeue = false      (several jobs, each behind the one before)",
+        )
+
+
 def facts(plan: Plan) -> Iterator[Problem]:
     """Facts of the cluster that are Slurm's words: nothing of them would reach the job."""
     if any(planned.step.launch.bind for planned in plan.steps if not planned.here):

@@ -15,6 +15,7 @@ from hpctrain.plugin import (
     Binding,
     Cluster,
     Cmd,
+    Handover,
     JobFiles,
     Join,
     Launch,
@@ -26,6 +27,7 @@ from hpctrain.plugin import (
     step_files,
 )
 from hpctrain.toolbox import VISIBLE_GPUS
+from hpctrain_plugins.schedulers.pbs_answers import ID, LIMITS, NO_ANSWER, REFUSED_WORDS
 from hpctrain_plugins.schedulers.pbs_query import MARK, VARIABLE
 
 NAME = "pbs"
@@ -58,6 +60,14 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         start=starter(planned, launch.ranks_per_node, launch.world),
         start_nodes=starter(planned, 1, launch.nodes),
         files=SCRIPTS,
+        handover=Handover(
+            submit=submit(planned, plan, argv),
+            find=("qselect", "-N", Join(f"{name_of(planned, plan)}.", Var("HPC_TAG"))),
+            id=ID,
+            refused=f"{REFUSED_WORDS}|{LIMITS}",
+            unclear=NO_ANSWER,
+            environ=("PBS_CONF_FILE",),
+        ),
     )
     return JobFiles(
         files=step_files(planned, plan, binding, shape), submit=submit(planned, plan, argv), attach=None
@@ -128,7 +138,6 @@ def option(word: Word) -> tuple[Word, ...]:
 def submit(planned: PlannedStep, plan: Plan, argv: tuple[Word, ...]) -> Cmd:
     """The call; the tag is in name and variable, since sites rewrite or hide either."""
     run, tag = plan.run, Var("HPC_TAG")
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{run.name}.{planned.name}").lstrip("-")[:80]
     charged = plan.account_of(planned)
     account = ("-A", charged) if charged else ()
     users = (word for word in run.resources.ask.get(NAME, ()) if not word.startswith(":"))
@@ -136,12 +145,17 @@ def submit(planned: PlannedStep, plan: Plan, argv: tuple[Word, ...]) -> Cmd:
         (
             *("bash", f"steps/{planned.name}/qsub.sh", planned.name),
             ",".join(dict.fromkeys((*EXPORT, *plan.cluster.exported))),
-            *("-N", Join(f"{name}.", tag), "-v", Join(f"{VARIABLE}={MARK}", tag)),
+            *("-N", Join(f"{name_of(planned, plan)}.", tag), "-v", Join(f"{VARIABLE}={MARK}", tag)),
             Join("-Wdepend=", Var("HPC_AFTER")),
             *account,
             *(part for word in (*argv, *users) for part in option(word)),
         )
     )
+
+
+def name_of(planned: PlannedStep, plan: Plan) -> str:
+    """The job's name without its tag."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"{plan.run.name}.{planned.name}").lstrip("-")[:80]
 
 
 def starter(planned: PlannedStep, per_node: int, count: int) -> tuple[Word, ...]:

@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING
 
 from hpctrain.plugin import Job, NotReachable, Problem, SubmitError
 from hpctrain.toolbox import UNCLEAR
+from hpctrain_plugins.schedulers.pbs_answers import ID, NO_ANSWER, REFUSED_WORDS
 from hpctrain_plugins.schedulers.pbs_query import ANY
 
 if TYPE_CHECKING:
     from hpctrain.plugin import ProgramRunner
 
 SECONDS = 60.0
-_ID = re.compile(r"\d+(?:\[\])?\.[\w.-]+\Z", re.ASCII)
-_NO_ANSWER = re.compile(
-    r"end of (?:file|message)|SIGPIPE|connection|cannot connect|timed? ?out|unknown host|protocol"
-    r"|interrupted",
-    re.IGNORECASE,
-)
-REFUSED = frozenset((2, 3, 5, 6, 32, 38, 39, 159, 166, 170, 173, 174, 175, 187, 188))
+_ID = re.compile(ID, re.ASCII)
+_NO_ANSWER = re.compile(NO_ANSWER, re.IGNORECASE)
+REFUSING_CODES = frozenset((2, 3, 5, 6, 32, 38, 39, 159, 166, 170, 173, 174, 175, 187, 188))
 """Exit codes of qsub that say no: its own for wrong words, or the last byte of the server's error."""
-_REFUSED = re.compile(
-    r"script (?:file|not a file|contains)|cannot send environment|directive error|invalid option|illegal",
-    re.IGNORECASE,
-)
+_REFUSED = re.compile(REFUSED_WORDS, re.IGNORECASE)
 """The words of exit code 1, which is also that of a connection that broke."""
 
 HINTS = (
@@ -46,7 +40,7 @@ def submitted(job: Job, tools: ProgramRunner) -> str:
             raise unclear(job, str(error)) from error
         raise
     if done.code == 0:
-        ids = [line.strip() for line in done.out.splitlines() if _ID.match(line.strip())]
+        ids = [line.strip() for line in done.out.splitlines() if _ID.fullmatch(line.strip())]
         if ids:
             return ids[-1]
     raise judged(job, done.code, f"{done.err}\n{done.out}".strip())
@@ -54,7 +48,7 @@ def submitted(job: Job, tools: ProgramRunner) -> str:
 
 def judged(job: Job, code: int, output: str) -> SubmitError:
     """Refused only when code and words prove that no job exists; else unclear."""
-    says_no = code in REFUSED or (code == 1 and _REFUSED.search(output))
+    says_no = code in REFUSING_CODES or (code == 1 and _REFUSED.search(output))
     if _NO_ANSWER.search(output) or not says_no:
         return unclear(job, output)
     lines = [line.removeprefix("qsub:").strip() for line in output.splitlines() if line.strip()]

@@ -15,6 +15,7 @@ from hpctrain.plugin import (
     Cluster,
     Cmd,
     Duration,
+    Handover,
     JobFiles,
     Join,
     Launch,
@@ -26,6 +27,7 @@ from hpctrain.plugin import (
     Word,
     step_files,
 )
+from hpctrain_plugins.schedulers.slurm_answers import ID, NO_ANSWER, REFUSED
 
 NAME = "slurm"
 EXPORT = ("HOME", "LANG", "LOGNAME", "USER")
@@ -51,6 +53,17 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         start=start(planned, plan.cluster),
         start_nodes=start_nodes(planned.step.launch),
         files={"slurm.sh": START},
+        handover=Handover(  # SLURM_CONF is slurmd's: https://slurm.schedmd.com/configless_slurm.html
+            submit=submit(planned, plan, argv),
+            find=(
+                *("squeue", "--me", "--noheader", "--states=all", "--format=%i"),
+                Join(f"--name={name_of(planned, plan)}.", Var("HPC_TAG")),
+            ),
+            id=ID,
+            refused=REFUSED,
+            unclear=NO_ANSWER,
+            environ=("SLURM_CONF",),
+        ),
     )
     return JobFiles(
         files=step_files(planned, plan, binding, shape),
@@ -100,10 +113,15 @@ def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
         f"--time={time.clock}",
         f"--output=logs/{planned.name.replace('%', '%%')}.log",
         "--open-mode=append",
-        # behind a lost node, the next job of a chain starts sooner than one that is queued again
-        "--no-requeue" if planned.step.trains and plan.run.resources.is_chain else "--requeue",
+        "--no-requeue" if _is_one_of_several(planned, plan) else "--requeue",
         f"--export={','.join(names)}",
     )
+
+
+def _is_one_of_several(planned: PlannedStep, plan: Plan) -> bool:
+    """Whether another job of a chain follows: behind a lost node it starts sooner than one queued again."""
+    resources = plan.run.resources
+    return planned.step.trains and resources.is_chain and not resources.requeue
 
 
 def gpus(count: int, request: str) -> tuple[str, ...]:
@@ -133,14 +151,13 @@ def split(words: tuple[Word, ...]) -> tuple[tuple[str, ...], tuple[Word, ...]]:
 def submit(planned: PlannedStep, plan: Plan, argv: tuple[Word, ...]) -> Cmd:
     """The call; the tag is in name and comment, since sites rewrite or hide either."""
     run, tag = plan.run, Var("HPC_TAG")
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{run.name}.{planned.name}")[:80]
     charged = plan.account_of(planned)
     account = (f"--account={charged}",) if charged else ()
     return Cmd(
         (
             "sbatch",
             "--parsable",
-            Join(f"--job-name={name}.", tag),
+            Join(f"--job-name={name_of(planned, plan)}.", tag),
             Join("--comment=hpctrain:", tag),
             Join("--dependency=", Var("HPC_AFTER")),
             "--kill-on-invalid-dep=yes",
@@ -151,6 +168,11 @@ def submit(planned: PlannedStep, plan: Plan, argv: tuple[Word, ...]) -> Cmd:
             tag,
         )
     )
+
+
+def name_of(planned: PlannedStep, plan: Plan) -> str:
+    """The job's name without its tag."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"{plan.run.name}.{planned.name}")[:80]
 
 
 def start(planned: PlannedStep, cluster: Cluster) -> tuple[Word, ...]:

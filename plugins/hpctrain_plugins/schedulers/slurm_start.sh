@@ -48,4 +48,13 @@ hpc_avoid() {  # NODE,NODE JOB...: a user may change which nodes a waiting job s
   for job; do timeout 20 scontrol update JobId="$job" ExcNodeList="$nodes"; done
 }
 
+hpc_requeue() {  # JOB: this one, again under its id
+  trap '' TERM # it is ended as soon as that is asked
+  timeout 20 scontrol requeue "$1" || return
+  # It would wait for two minutes (cred_expire in https://slurm.schedmd.com/slurm.conf.html). A start in the past
+  # when the job has ended is overwritten by that, one in the future is kept: Slurm 24.11
+  sleep 0.5
+  timeout 20 scontrol update JobId="$1" StartTime=now+15seconds || :
+}
+
 hpc_drop() { timeout 20 scancel --quiet --state=PENDING "$@"; }

@@ -7,24 +7,16 @@ from typing import TYPE_CHECKING
 
 from hpctrain.plugin import Job, NotReachable, Problem, SubmitError
 from hpctrain.toolbox import UNCLEAR
+from hpctrain_plugins.schedulers.slurm_answers import ID, NO_ANSWER, REFUSED
 from hpctrain_plugins.schedulers.slurm_query import ANY
 
 if TYPE_CHECKING:
     from hpctrain.plugin import ProgramRunner
 
 SECONDS = 60.0
-_ID = re.compile(r"(\d+)(?:;[\w.-]+)?\s*\Z", re.ASCII)
-_NO_ANSWER = re.compile(
-    r"socket timed out|unable to contact|connect failure|zero bytes|transmitted or received"
-    r"|connection (?:refused|reset)|transport endpoint|temporarily un|standby mode"
-    r"|unexpected message|communication|timed? ?out|interrupted system call",
-    re.IGNORECASE,
-)
-_REFUSED = re.compile(
-    r"submission failed: |sbatch: fatal: |unrecognized option|invalid option|unable to open file"
-    r"|sbatch: error: (?:invalid|bad|unknown|cli_filter|slurm_job_submit)",
-    re.IGNORECASE,
-)
+_ID = re.compile(ID, re.ASCII)
+_NO_ANSWER = re.compile(NO_ANSWER, re.IGNORECASE)
+_REFUSED = re.compile(REFUSED, re.IGNORECASE)
 
 HINTS = (
     (
@@ -53,7 +45,7 @@ def submitted(job: Job, tools: ProgramRunner) -> str:
             raise unclear(job, str(error)) from error
         raise
     if done.code == 0:
-        ids = [match[1] for line in done.out.splitlines() if (match := _ID.match(line.strip()))]
+        ids = [match[1] for line in done.out.splitlines() if (match := _ID.fullmatch(line.strip()))]
         if ids:
             return ids[-1]
     raise judged(job, f"{done.err}\n{done.out}".strip())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.run.checkpoints import SavedCheckpoint, checkpoints_of
+from hpctrain.run.checkpoints import SavedCheckpoint, saved
 from hpctrain.run.find import open_run
 from hpctrain.run.live import LiveRun
 from hpctrain.ui import text
@@ -22,8 +23,8 @@ from hpctrain.ui.table import Column, Table
 def command(out: Out, run: str | None, verify: bool) -> int:
     """List the checkpoints of RUN (default: the newest): steps, sizes, whole or not, exported, where."""
     live = open_run(run, out.environ)
-    checkpoints = checkpoints_of(live, verify=verify)
-    folder = live.checkpoints()
+    model, folder = saved(live, verify=verify), live.checkpoints()
+    checkpoints = model.checkpoints if model else ()
     if out.flags.json:
         rows = [_json(checkpoint) for checkpoint in checkpoints]
         place = str(folder) if folder else None
@@ -36,13 +37,12 @@ def command(out: Out, run: str | None, verify: bool) -> int:
     out.lines([f"below  {folder}"])
     for exported in (path for checkpoint in checkpoints for path in checkpoint.exports):
         out.lines([f"model  {exported}"])
-    newest = next((checkpoint for checkpoint in reversed(checkpoints) if checkpoint.is_whole), None)
-    if newest is not None and not newest.exports:
+    if model and model.newest and not model.newest.exports:
         out.next(f"hpctrain convert {live.directory.title}")
     return 0
 
 
-def _table(checkpoints: list[SavedCheckpoint], now: float) -> Table:
+def _table(checkpoints: Sequence[SavedCheckpoint], now: float) -> Table:
     table = Table(
         Column("STEP", right=True),
         Column("SIZE", right=True),

@@ -12,8 +12,8 @@ from hpctrain.cli.out import Out
 from hpctrain.cli.show import live_line
 from hpctrain.cli.show.states import STYLES, reason_of
 from hpctrain.model.job import State
+from hpctrain.run.checkpoints import Saved, saved
 from hpctrain.run.find import open_run
-from hpctrain.run.saved import Saved, saved
 from hpctrain.run.status import RunState, StepState
 from hpctrain.run.vitals import Vitals
 from hpctrain.run.watching import Watched
@@ -76,7 +76,7 @@ def _model_lines(model: Saved | None, now: float) -> Iterator[str]:
     yield f"checkpoints  {model.folder}"
     if model.newest is not None:
         age = text.age(model.newest.path.stat().st_mtime, now)
-        several = f", the newest of {len(model.checkpoints)} whole ones" if len(model.checkpoints) > 1 else ""
+        several = f", the newest whole one of {len(model.checkpoints)}" if len(model.checkpoints) > 1 else ""
         yield f"saved        {model.newest.path.name}, {age}{several}"
     if model.exported is not None:
         yield f"model        {model.exported}"

@@ -119,7 +119,16 @@ def _step(plan: Plan, name: str) -> PlannedStep:
 
 def footer(plan: Plan, survey: Survey) -> list[str]:
     """`here now: 1-4, about 22m, 32.0 GB (47.2 TB free); 3 jobs, 3.3 node-hours`."""
-    return [*_code(plan, survey), *_earlier(survey), *_work_left(plan, survey)]
+    return [*_code(plan, survey), *_earlier(survey), *_work_left(plan, survey), *_long_run(plan, survey)]
+
+
+def _long_run(plan: Plan, survey: Survey) -> list[str]:
+    """Of a training of several jobs: `attempts: …` and `checkpoints: …`."""
+    if not plan.run.resources.is_chain:
+        return []
+    from hpctrain.cli.show import long_runs  # few runs have one
+
+    return [*long_runs.lines(plan, survey)]
 
 
 def _code(plan: Plan, survey: Survey) -> list[str]:

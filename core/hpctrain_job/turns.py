@@ -1,4 +1,4 @@
-"""Commands of one user that must not do a thing at the same time take turns."""
+"""What a user's commands and jobs must not do at the same time, they do in turns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpctrain.run import files
-
 
 @contextlib.contextmanager
 def one_at_a_time(lock: Path, seconds: float) -> Iterator[None]:
     """Wait for one's turn; who cannot have it in time, or on a disk without locks, goes on without."""
-    files.make_folder(lock.parent)
     with lock.open("a") as file:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
