@@ -60,14 +60,7 @@ class LiveRun:
     @classmethod
     def open(cls, directory: RunDirectory, environ: Mapping[str, str]) -> LiveRun:
         """The run of a directory alone: its scheduler's plugin is loaded, no other of its plugins."""
-        graph = graph_of(directory)
-        return cls(
-            directory=directory,
-            graph=graph,
-            hooks=scheduler_hooks(graph.scheduler, environ),
-            tools=Tools(environ, keep=graph.submit_env),
-            environ=environ,
-        )
+        return opened_run(directory, environ, lambda scheduler: scheduler_hooks(scheduler, environ))
 
     def status(self) -> RunState:
         """The run's state: its jobs' own records, then one question to the scheduler."""
@@ -247,6 +240,20 @@ class LiveRun:
             secrets=read_settings(self.environ).secrets,
             allocation_env=allocation.env if allocation else None,
         )
+
+
+def opened_run(
+    directory: RunDirectory, environ: Mapping[str, str], hooks_of: Callable[[str], Hooks]
+) -> LiveRun:
+    """The run of a directory, with the hooks of its scheduler."""
+    graph = graph_of(directory)
+    return LiveRun(
+        directory=directory,
+        graph=graph,
+        hooks=hooks_of(graph.scheduler),
+        tools=Tools(environ, keep=graph.submit_env),
+        environ=environ,
+    )
 
 
 def statuses(runs: Sequence[LiveRun]) -> list[RunState]:
