@@ -38,6 +38,36 @@ def test_the_evaluation_is_shown_where_the_loss_is(here: Product) -> None:
     assert not (here.folder / "loss.png").exists()
 
 
+LOST = (
+    r'printf "{\"step\":%d,\"loss\":%d.5}\n" 1 9 2 8 3 7 4 6 > "$HPC_RUN/metrics.jsonl"; '
+    r'printf "{\"step\":4,\"eval_loss\":6.0}\n" >> "$HPC_RUN/metrics.jsonl"; '
+    r'printf "{\"step\":%d,\"loss\":%d.5}\n" 2 5 >> "$HPC_RUN/metrics.jsonl"'
+)
+
+
+def test_what_a_killed_attempt_trained_is_marked_and_counted_once(here: Product) -> None:
+    """Its checkpoint was that of step 1, from which the next went on, to step 2 so far."""
+    here.write(small(LOST))
+    here("submit", "--wait")
+    done = here("metrics")
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit()]
+    assert [row[:2] for row in rows[-2:]] == [["1", "9.500"], ["2", "5.500"]]
+    assert "eval_loss" not in done.stdout  # that of step 4 is lost with it
+    assert "small/1: steps 3 to 4 are lost: their attempt was killed" in done.stderr
+    table = here("metrics", "--all").stdout
+    marked = [line.split()[0] for line in table.splitlines() if line.endswith("lost")]
+    assert marked == ["3", "4"]
+    marks = {row["step"]: row.get("lost") for row in here.json("metrics")["rows"] if "loss" in row}
+    assert marks == {1: None, 2: None, 3: True, 4: True}
+    here("metrics", "--picture", "loss.svg")
+    assert "lost with its attempt" in (here.folder / "loss.svg").read_text()
+    assert "step 2 " in here("status").stdout
+    here("report", "-o", "report.html")
+    report = (here.folder / "report.html").read_text()
+    assert "steps 3 to 4 are lost" in report
+    assert "step 2" in report
+
+
 def test_runs_says_what_each_cost(here: Product) -> None:
     here.write(small("sleep 2"))
     here("submit", "--wait")
