@@ -104,6 +104,9 @@ class JobState:
     """How long it may."""
     start: str = ""
     """When it began, or is expected to; ISO."""
+    position: int | None = None
+    """Its place among those that wait for the same nodes, from 1; None where it does not wait for nodes, or
+    nobody may know."""
     user: str = ""
     """Whose it is; a project's cap counts those of all."""
     node_count: int = 0
