@@ -152,3 +152,36 @@ def test_logs_that_were_followed_end_as_the_run_does(here: Product, script: str,
     followed = here("logs", "-f", code=code)
     assert followed.stdout.split()[0] == script.split(";")[0].split()[1]
     assert ("error[job-failed]: small/1: step train failed" in followed.stderr) == bool(code)
+
+
+def test_mail_is_refused_where_nobody_sends_it_and_is_no_part_of_the_digest(here: Product) -> None:
+    here.write(small("true"))
+    refused = here("submit", "--set", "resources.mail=ada@example.org", code=2).stderr
+    assert "error[no-mail]: local of local sends no mail" in refused
+    assert "resources.mail" in refused
+    assert here.json("runs")["runs"] == []
+    with_mail = here.json("plan", "--set", "resources.mail=ada@example.org")
+    assert with_mail["digest"] == here.json("plan")["digest"]
+    wrong = here("plan", "--set", "resources.mail=x@y --wrap=sh", code=2).stderr
+    assert "error[mail]: mail is one address" in wrong
+
+
+HEARS = """
+from pathlib import Path
+from hpctrain.plugin import Event, hookimpl
+
+HPCTRAIN_API = 1
+
+@hookimpl
+def job_event(event: Event) -> None:
+    with Path.home().joinpath("heard").open("a") as file:
+        print(event.kind, event.run, event.step, event.detail.get("reason", ""), sep="|", file=file)
+"""
+
+
+def test_who_waits_tells_observers_how_jobs_ended(here: Product) -> None:
+    here.write(HEARS, "hears.py")
+    here.write(small("exit 3") + '[hooks]\nfile = "hears.py"\n')
+    here("submit", "--wait", code=8)
+    heard = (here.home / "heard").read_text().splitlines()
+    assert heard == ["submitted|small/1|train|", "failed|small/1|train|its commands failed, exit code 3"]

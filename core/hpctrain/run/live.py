@@ -16,12 +16,13 @@ from hpctrain.errors import SubmitError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import names, switched_off
-from hpctrain.model.job import Allocation, JobState, State
+from hpctrain.model.job import Allocation, Event, JobState, State
 from hpctrain.model.words import Loc
 from hpctrain.render.graph import Graph, Node
 from hpctrain.render.graph import read as read_graph
 from hpctrain.render.shell import plain, quoted
 from hpctrain.run import secrets
+from hpctrain.run.clock import now
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.executor import OnProgress, Outcome, Services, execute
 from hpctrain.run.poll import Poll
@@ -85,10 +86,27 @@ class LiveRun:
             self.directory, self.status, timeout=timeout, interval=interval, on_tick=on_tick
         )
         step = waiting.ended_badly(state)
+        self._tell_ends(state)
         self.remove_secrets()
         if step is not None:
             raise waiting.failure(self.directory, step, self.environ)
         return state
+
+    def _tell_ends(self, state: RunState) -> None:
+        """Pass the ends of jobs to the observing hooks; steps that ran here were told as they ended."""
+        for step in state.steps:
+            if step.job and step.state.over:
+                self.hooks.tell(
+                    event=Event(
+                        kind=step.state.value,
+                        run=self.directory.title,
+                        step=step.step,
+                        job=step.job,
+                        state=step.state,
+                        at=now(),
+                        detail={"reason": step.reason} if step.reason else {},
+                    )
+                )
 
     def metrics(self) -> Metrics:
         """What the training wrote or printed so far: losses, rates, evaluations."""
