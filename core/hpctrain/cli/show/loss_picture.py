@@ -18,8 +18,10 @@ LOST_LOSS = "lost with its attempt"
 def write(
     path: str | Path, title: str, rows: list[dict[str, Any]], evaluated: Sequence[dict[str, Any]] = ()
 ) -> Path:
-    """Write the picture; each curve has one point for each row: the loss, that of evaluations where there are
-    any, and apart from both what is marked as lost with its attempt."""
+    """Write the picture: the loss, that of evaluations where there are any, and apart what is marked as lost.
+
+    Each curve has one point for each row.
+    """
     curves = [_curve("loss", training_rows(rows))]
     if evaluated:
         curves.append(_curve("eval_loss", evaluated, "eval_loss"))
