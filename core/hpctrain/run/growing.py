@@ -65,7 +65,7 @@ class Growing:
         self._torn = self._torn[-LONGEST:]
         return [_text(line) for line in whole]
 
-    def each(self) -> Iterator[str]:
+    def all_lines(self) -> Iterator[str]:
         """Every line that is there now, the torn one at the end too: a file of any size in little memory."""
         with self.path.open("rb") as file:
             left = file.seek(0, 2) - self.position
@@ -104,4 +104,4 @@ def start_of_last(path: Path, count: int, most: int = MOST) -> int:
 
 def every_line(path: Path) -> Iterator[str]:
     """All lines of a file, one after the other."""
-    return Growing(path).each()
+    return Growing(path).all_lines()

@@ -60,9 +60,9 @@ def logs_on_node(directory: RunDirectory, step: str, node: str, *, ever: bool) -
     paths = [path for path, names in nodes.items() if any(_is(name, node) for name in names)]
     if paths:
         return paths
-    known = sorted(set().union(*nodes.values())) if nodes else []
-    notes = (f"nodes: {' '.join(known)}",) if known else ("its ranks have no logs of their own",)
-    hint = f"hpctrain logs {directory.title} {step}" + (f" --node {known[0]}" if known else "")
+    nodes_there = sorted(set().union(*nodes.values())) if nodes else []
+    notes = (f"nodes: {' '.join(nodes_there)}",) if nodes_there else ("its ranks have no logs of their own",)
+    hint = f"hpctrain logs {directory.title} {step}" + (f" --node {nodes_there[0]}" if nodes_there else "")
     message = f"no rank of {step} of {directory.title} ran on {node}"
     raise ConfigError.of("no-log", message, notes=notes, hint=hint)
 

@@ -46,8 +46,8 @@ def _line(partitions: Sequence[str], tools: ProgramRunner) -> list[tuple[str, st
 
 def _position(job: JobState, line: Sequence[tuple[str, str, list[str]]]) -> int | None:
     """From 1; None where the first that we may see waits behind another: the site hides jobs of others."""
-    mine = _partitions(job)
-    ahead = [(ident, reason) for ident, reason, names in line if not set(names).isdisjoint(mine)]
+    partitions = _partitions(job)
+    ahead = [(ident, reason) for ident, reason, names in line if not set(names).isdisjoint(partitions)]
     if not ahead or ahead[0][1] == BEHIND:
         return None
     return next((at for at, (ident, _) in enumerate(ahead, 1) if ident == job.id), None)
