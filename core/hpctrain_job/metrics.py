@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,23 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         return []
     lines = [line for line in text.split("\n") if line.startswith("{")]
     return _all_whole(lines) or [row for row in map(parsed, lines) if row is not None]
+
+
+def lost(written: Sequence[Row]) -> list[bool]:
+    """Of each row, in the order of writing, whether it was lost with its attempt.
+
+    A killed attempt has trained beyond its last checkpoint, from which the next one goes on: every step that
+    a later row is at or before is trained again.
+    """
+    marks, later = [False] * len(written), math.inf
+    for at in range(len(written) - 1, -1, -1):
+        step, is_training = written[at].get("step"), "loss" in written[at]
+        if not isinstance(step, int):
+            continue
+        marks[at] = step >= later if is_training else step > later  # what is evaluated was trained before
+        if is_training:
+            later = min(later, step)
+    return marks
 
 
 def newest(rows: Iterable[Row]) -> list[Row]:

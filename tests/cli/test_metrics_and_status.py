@@ -38,6 +38,36 @@ def test_the_evaluation_is_shown_where_the_loss_is(here: Product) -> None:
     assert not (here.folder / "loss.png").exists()
 
 
+LOST = (
+    r'printf "{\"step\":%d,\"loss\":%d.5}\n" 1 9 2 8 3 7 4 6 > "$HPC_RUN/metrics.jsonl"; '
+    r'printf "{\"step\":4,\"eval_loss\":6.0}\n" >> "$HPC_RUN/metrics.jsonl"; '
+    r'printf "{\"step\":%d,\"loss\":%d.5}\n" 2 5 >> "$HPC_RUN/metrics.jsonl"'
+)
+
+
+def test_what_a_killed_attempt_trained_is_marked_and_counted_once(here: Product) -> None:
+    """Its checkpoint was that of step 1, from which the next went on, to step 2 so far."""
+    here.write(small(LOST))
+    here("submit", "--wait")
+    done = here("metrics")
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit()]
+    assert [row[:2] for row in rows[-2:]] == [["1", "9.500"], ["2", "5.500"]]
+    assert "eval_loss" not in done.stdout  # that of step 4 is lost with it
+    assert "small/1: steps 3 to 4 are lost: their attempt was killed" in done.stderr
+    table = here("metrics", "--all").stdout
+    marked = [line.split()[0] for line in table.splitlines() if line.endswith("lost")]
+    assert marked == ["3", "4"]
+    marks = {row["step"]: row.get("lost") for row in here.json("metrics")["rows"] if "loss" in row}
+    assert marks == {1: None, 2: None, 3: True, 4: True}
+    here("metrics", "--picture", "loss.svg")
+    assert "lost with its attempt" in (here.folder / "loss.svg").read_text()
+    assert "step 2 " in here("status").stdout
+    here("report", "-o", "report.html")
+    report = (here.folder / "report.html").read_text()
+    assert "steps 3 to 4 are lost" in report
+    assert "step 2" in report
+
+
 def test_runs_says_what_each_cost(here: Product) -> None:
     here.write(small("sleep 2"))
     here("submit", "--wait")
@@ -122,3 +152,36 @@ def test_logs_that_were_followed_end_as_the_run_does(here: Product, script: str,
     followed = here("logs", "-f", code=code)
     assert followed.stdout.split()[0] == script.split(";")[0].split()[1]
     assert ("error[job-failed]: small/1: step train failed" in followed.stderr) == bool(code)
+
+
+def test_mail_is_refused_where_nobody_sends_it_and_is_no_part_of_the_digest(here: Product) -> None:
+    here.write(small("true"))
+    refused = here("submit", "--set", "resources.mail=ada@example.org", code=2).stderr
+    assert "error[no-mail]: local of local sends no mail" in refused
+    assert "resources.mail" in refused
+    assert here.json("runs")["runs"] == []
+    with_mail = here.json("plan", "--set", "resources.mail=ada@example.org")
+    assert with_mail["digest"] == here.json("plan")["digest"]
+    wrong = here("plan", "--set", "resources.mail=x@y --wrap=sh", code=2).stderr
+    assert "error[mail]: mail is one address" in wrong
+
+
+HEARS = """
+from pathlib import Path
+from hpctrain.plugin import Event, hookimpl
+
+HPCTRAIN_API = 1
+
+@hookimpl
+def job_event(event: Event) -> None:
+    with Path.home().joinpath("heard").open("a") as file:
+        print(event.kind, event.run, event.step, event.detail.get("reason", ""), sep="|", file=file)
+"""
+
+
+def test_who_waits_tells_observers_how_jobs_ended(here: Product) -> None:
+    here.write(HEARS, "hears.py")
+    here.write(small("exit 3") + '[hooks]\nfile = "hears.py"\n')
+    here("submit", "--wait", code=8)
+    heard = (here.home / "heard").read_text().splitlines()
+    assert heard == ["submitted|small/1|train|", "failed|small/1|train|its commands failed, exit code 3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from hpctrain.run import curve
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.metrics import metrics_of
 from hpctrain.run.readings import Readings
 
 PLAN: dict[str, Any] = {
@@ -130,3 +132,18 @@ def test_a_short_series_is_whole_and_a_long_one_even() -> None:
     steps = [step for step, _ in losses.points]
     assert len(steps) <= 2 * curve.BINS
     assert max(b - a for a, b in itertools.pairwise(steps)) <= 2 * 64
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 12)), min_size=1, max_size=6))
+def test_what_is_drawn_while_it_grows_is_what_counts_in_the_end(attempts: list[tuple[int, int]]) -> None:
+    """`watch` reads each row once, `metrics` all of them: both leave out the same steps."""
+    written = [{"step": first + at, "loss": 1.0} for first, length in attempts for at in range(length)]
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunDirectory(Path(folder))
+        write(run, *written)
+        readings = Readings(run)
+        readings.look()
+        assert [step for step, _ in readings.losses.points] == [
+            row["step"] for row in metrics_of(run).training
+        ]
+        assert readings.last["step"] == metrics_of(run).training[-1]["step"]

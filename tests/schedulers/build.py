@@ -61,6 +61,7 @@ def plan(
     time: str = "",
     ask: tuple[str, ...] = (),
     account: str = "",
+    mail: str = "",
     layers: Mapping[str, tuple[Word, ...]] | None = None,
     starter: Mapping[str, tuple[Word, ...]] | None = None,
     name: str = "toy-run",
@@ -68,7 +69,10 @@ def plan(
 ) -> Plan:
     """A plan of one step."""
     resources = Resources(
-        time=Duration.parse(time) if time else None, ask={scheduler: ask} if ask else {}, account=account
+        time=Duration.parse(time) if time else None,
+        ask={scheduler: ask} if ask else {},
+        account=account,
+        mail=mail,
     )
     around = Surround(ask=dict(layers or {}), starter=dict(starter or {}))
     return Plan(

@@ -57,6 +57,12 @@ def test_the_layout_of_two_nodes() -> None:
     ]
 
 
+def test_mail_is_asked_for_by_the_training_alone() -> None:
+    assert asked(mail="ada@example.org")[-2:] == ["-m abe", "-M ada@example.org"]
+    build_step = rendered(mail="ada@example.org", step=build.step("true", name="env"))
+    assert "ada@" not in build_step.files["steps/env/job.sh"]
+
+
 def test_one_node_may_be_placed_anywhere() -> None:
     step = build.step("true", ranks=Ranks.ONCE, cpus_per_rank=3)
     found = asked(step=step)

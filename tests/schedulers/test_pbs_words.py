@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from hpctrain.errors import NotReachable
@@ -186,3 +188,11 @@ def test_a_job_that_could_not_be_cancelled_is_said(file: str, name: str) -> None
 )
 def test_times(text: object, expected: int | None) -> None:
     assert pbs_words.seconds(text) == expected
+
+
+def test_the_schedulers_estimate_is_told() -> None:
+    """Written by hand in the form of qstat 23.06 (`ATTR_estimated` in its source): no recording holds one."""
+    row = {"job_state": "Q", "estimated": {"start_time": "Sun Nov 22 20:02:03 2026", "exec_vnode": "(n1)"}}
+    unknown = {"job_state": "Q", "estimated": {"start_time": "UNKNOWN"}}
+    text = json.dumps({"Jobs": {"1.pbs": row, "2.pbs": unknown, "3.pbs": {"job_state": "Q", "estimated": 1}}})
+    assert [job.start for job in pbs_query.parsed(text)] == ["2026-11-22T20:02:03", "", ""]

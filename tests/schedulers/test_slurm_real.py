@@ -16,6 +16,7 @@ from hpctrain.model.job import State
 from hpctrain.model.words import Raw
 from hpctrain.run.submit import Patience, resume_submission, submit_step
 from hpctrain_plugins.schedulers import slurm as plugin
+from hpctrain_plugins.schedulers.slurm_query import states
 from tests.conftest import needs
 from tests.patience import wait_for
 from tests.rig.conf import Conf
@@ -252,3 +253,20 @@ def test_the_jobs_of_a_project_are_those_of_all_its_users(on_slurm: Site, slurm:
         assert plugin.query_jobs((), (), "p2", True, on_slurm.tools) == []
     finally:
         slurm.run("scancel", *ids.values())
+
+
+def test_the_place_in_the_queue_is_that_of_the_scheduler(on_slurm: Site, slurm: Rig) -> None:
+    """All nodes are taken: who waits stands in line, and who waits for a step does not."""
+    taking = slurm.run("sbatch", "--parsable", "--exclusive", "--nodes=2", "--wrap=sleep 300").stdout.strip()
+    wait_for("it runs", lambda: slurm.run("squeue", "-h", "-o%T", f"-j{taking}").stdout.strip() == "RUNNING")
+    wide = ("sbatch", "--parsable", "--exclusive", "--nodes=2", "--wrap=true")
+    try:
+        first, second = (slurm.run(*wide).stdout.strip() for _ in range(2))
+        behind = slurm.run(*wide, f"--dependency=afterok:{first}").stdout.strip()
+
+        def places() -> dict[str, int | None]:
+            return {job.id: job.position for job in states((first, second, behind), (), on_slurm.tools)}
+
+        wait_for("both stand in line", lambda: places() == {first: 1, second: 2, behind: None})
+    finally:
+        slurm.run("scancel", taking, first, second, behind)

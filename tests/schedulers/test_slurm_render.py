@@ -51,6 +51,15 @@ def test_the_layout_of_two_nodes() -> None:
     ]
 
 
+def test_mail_is_asked_for_by_the_training_alone() -> None:
+    found = rendered(mail="ada+hpc@example.org")
+    words = [word for word in directives(found.files["steps/train/job.sh"]) if "mail" in word]
+    assert words == ["--mail-type=BEGIN,END,FAIL,REQUEUE", "--mail-user=ada+hpc@example.org"]
+    assert found.mails
+    build_step = rendered(mail="ada@example.org", step=build.step("true", name="env"))
+    assert "mail" not in build_step.files["steps/env/job.sh"]
+
+
 def test_the_call_has_the_tag_in_name_and_comment() -> None:
     submit = rendered(account="p1", ask=("--reservation=x y",)).submit
     assert submit.argv == (

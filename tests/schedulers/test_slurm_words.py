@@ -60,6 +60,35 @@ def test_one_call_answers_ids_and_tags(tmp_path: Path) -> None:
     assert [call.argv[0] for call in tools.calls] == ["squeue"]
 
 
+LINE = {
+    "all see all": (("1 Resources a", "9 Dependency a", "2 Priority a,b", "7 Priority a"), 3),
+    "first": (("7 Resources a", "2 Priority a"), 1),
+    "of another partition": (("1 Resources b", "7 Resources a"), 1),
+    "others are hidden": (("6 Priority a", "7 Priority a"), None),
+    "it began meanwhile": (("2 Resources a",), None),
+    "nobody answers": ((), None),
+}
+
+
+@pytest.mark.parametrize("case", LINE)
+def test_the_place_among_all_who_wait(tmp_path: Path, case: str) -> None:
+    lines, place = LINE[case]
+    others = [query.SEPARATOR.join((*line.split(), "")) for line in lines]
+    mine = row(State="PENDING", Reason="Priority", Partition="a")
+    answers = f"if [[ $* == *--me* ]]; then {shown([mine])}\nelse {shown(['a banner', *others])}\nfi"
+    tools = fakes(tmp_path, squeue=answers)
+    (job,) = query.states(("7",), (), tools)
+    assert job.position == place
+    assert "--partition=a" in tools.calls[1].argv
+
+
+def test_who_does_not_wait_for_nodes_has_no_place_and_costs_no_question(tmp_path: Path) -> None:
+    tools = fakes(tmp_path, squeue=shown([row(State="PENDING", Reason="Dependency")]))
+    (job,) = query.states(("7",), (), tools)
+    assert job.position is None
+    assert len(tools.calls) == 1
+
+
 @pytest.mark.parametrize("hidden", [{"Comment": "(null)"}, {"Name": "renamed"}, {"Comment": "a|b"}])
 def test_a_tag_is_found_in_name_or_comment(tmp_path: Path, hidden: Mapping[str, str]) -> None:
     tools = fakes(tmp_path, squeue=shown([row(**hidden)]))

@@ -42,6 +42,17 @@ def test_the_newer_attempt_of_a_step_counts(tmp_path: Path) -> None:
     assert metrics.newest(rows) == [rows[0], rows[3], rows[2], rows[4]]
 
 
+def test_what_a_killed_attempt_trained_beyond_the_next_ones_beginning_is_lost() -> None:
+    first = [{"step": step, "loss": 1.0} for step in (10, 20, 30, 40)]
+    evaluated = [{"step": 20, "eval_loss": 1.0}, {"step": 40, "eval_loss": 1.0}]
+    second = [{"step": 30, "loss": 1.0}, {"step": 20, "eval_loss": 1.0}]
+    written = [*first, *evaluated, *second]
+    gone = [row for row, is_lost in zip(written, metrics.lost(written), strict=True) if is_lost]
+    assert gone == [first[2], first[3], evaluated[1]]
+    assert metrics.lost(first) == [False] * 4
+    assert metrics.lost([{"step": "x"}, {"loss": 1.0}, {"step": 1, "loss": None}]) == [False] * 3
+
+
 def _write(path: str, writer: int) -> None:
     for step in range(200):
         metrics.append(path, {"step": step, "writer": writer, "fill": "x" * 500})

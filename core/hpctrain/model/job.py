@@ -58,6 +58,8 @@ class JobFiles:
     """Words in front of a command that put it on the running job's first node, with the caller's terminal;
     `Var("HPC_JOB")` is the job's id. (): the job runs on this machine; None: there is no such way, and
     `hpctrain shell` says so."""
+    mails: bool = False
+    """Whether the job asks for the mail of `[resources] mail`; a run file that wants mail is refused else."""
     source: str = ""
     """Stamped by core: who answered."""
 
@@ -104,6 +106,9 @@ class JobState:
     """How long it may."""
     start: str = ""
     """When it began, or is expected to; ISO."""
+    position: int | None = None
+    """Its place among those that wait for the same nodes, from 1; None where it does not wait for nodes, or
+    nobody may know."""
     user: str = ""
     """Whose it is; a project's cap counts those of all."""
     node_count: int = 0
@@ -139,7 +144,7 @@ class Event:
     """Something that happened to a run; observers get it through `job_event`."""
 
     kind: str
-    """intent, submitted, finished …: the record's word."""
+    """submitted; done, failed or cancelled: of a job, when whoever waits for the run sees it."""
     run: str
     """The run."""
     step: str = ""

@@ -77,6 +77,9 @@ class Resources:
     """What jobs are charged to; as a rule in settings, because it is yours."""
     memory_gb: int | None = attrs.field(default=None, validator=optional(ge(1)))
     """Memory of each node, where less or more than the cluster's share is wanted."""
+    mail: str = ""
+    """Where the scheduler sends mail when a training job begins, ends or fails: "ada@example.org". Refused on
+    a cluster whose scheduler sends none."""
     ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Words passed to the scheduler as they are: {slurm = ["--reservation=x"]}."""
 

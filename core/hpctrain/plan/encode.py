@@ -24,6 +24,7 @@ EXPLAINS = frozenset(
         "size_gb",
         "numbers",
         "account",
+        "mail",
         "checked",
         "stack",
         "start",

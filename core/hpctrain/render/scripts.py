@@ -23,6 +23,10 @@ STATE = "state"
 """The role that holds secrets: private, never under a run directory."""
 
 
+_PLACED = 'echo "hpctrain: rank $HPC_RANK on $HOSTNAME, job $HPC_JOB, attempt $HPC_ATTEMPT"'
+"""Where a rank runs, for people and for `logs --node`."""
+
+
 @frozen(kw_only=True)
 class Handover:
     """How a job of a chain hands over the next one: the same call from inside of a job, and what the answers
@@ -153,7 +157,7 @@ def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
 def rank(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
     """rank.sh: who this rank is, its log, and the way into the environment."""
     step = planned.step
-    log = [f'exec >>"logs/{step.name}.rank$HPC_RANK.log" 2>&1'] if step.launch.world > 1 else []
+    log = [f'exec >>"logs/{step.name}.rank$HPC_RANK.log" 2>&1', _PLACED] if step.launch.world > 1 else []
     wrap = shell.words((*step.launch.rank_prefix, *planned.around.wrap), binding)
     enter = f"{wrap} bash" if wrap else "bash"
     return _text(

@@ -16,20 +16,18 @@ from hpctrain.hooks.scan import installed, names, switched_off
 from hpctrain.model.job import Rule
 from hpctrain.run import failures, tracebacks
 from hpctrain.run.directory import RunDirectory
+from hpctrain.run.placed import earlier_sizes, rank_logs
 from hpctrain.run.printed import Line, Printed, read_all
 from hpctrain.run.status import StepState
 
 ORDER = (failures.CERTAIN, failures.LIKELY, failures.CONSEQUENCE, failures.GUESS)
 MOST = 3
 """Causes that are told; with more nobody knows where to begin."""
-SIZES = 4 << 20
-"""Bytes read of what says how long each log was: that of a hundred thousand ranks."""
 ANYWHERE = ("schedulers", "environments")
 """Plugins whose rules hold for any log; those of a cluster and of a trainer hold for theirs."""
 _STATED = re.compile(
     failures.RANK + r"error\[(?P<code>[a-z][a-z0-9-]*)\]: (?P<message>.*)(?P<details>(?:\n +\w+: .*)*)", re.M
 )
-_SIZE = re.compile(r"^(?P<size>[0-9]{1,18}) (?P<name>.+)$", re.M)
 _HINT = re.compile(r"^ +hint: (.*)$", re.M)
 _ERROR = re.compile(r"(?:Error|Exception)\b|\berror(?:\[|:)|\bFATAL\b|\bfatal:|\bKilled\b|\bAborted\b")
 
@@ -85,7 +83,7 @@ def _brought(plugin_ids: Iterable[tuple[str, str]], environ: Mapping[str, str]) 
 
 def diagnose(directory: RunDirectory, step: StepState, rules: Iterable[Rule]) -> Diagnosis:
     """What the last attempt's logs and its end tell: the program's own words, then rules, surest first."""
-    logs = read_all(dict(_logs(directory, step.step)), _sizes(directory, step.step))
+    logs = read_all(dict(_logs(directory, step.step)), earlier_sizes(directory, step.step))
     code = f"exit code {step.exit_code}\n" if step.exit_code is not None else ""
     ended = Printed(log=failures.ENDED, text=f"{code}{step.reason}\n")
     return diagnose_logs(list(logs.values()), rules, (ended,))
@@ -149,21 +147,10 @@ def _first_error(logs: Iterable[Printed]) -> Line | None:
 
 def _logs(directory: RunDirectory, step: str) -> Iterator[tuple[str, Path]]:
     """Those of the ranks in their order, then the job's own."""
-    ranks = directory.logs.glob(f"{step}.rank*.log")
-    paths = sorted(ranks, key=lambda path: (len(path.name), path.name))
+    paths = rank_logs(directory, step)
     if directory.log(step).is_file():
         paths.append(directory.log(step))
     yield from ((str(path.relative_to(directory.path)), path) for path in paths)
-
-
-def _sizes(directory: RunDirectory, step: str) -> dict[str, int]:
-    """How long each log was when the last attempt began, as job.sh wrote it; none of what is not there."""
-    try:
-        with (directory.step(step) / "log-sizes").open("rb") as file:
-            text = file.read(SIZES).decode("utf-8", "replace")
-    except OSError:
-        return {}
-    return {match["name"]: int(match["size"]) for match in _SIZE.finditer(text)}
 
 
 def _causes(rule: Rule, texts: Mapping[str, Printed]) -> Iterator[Cause]:

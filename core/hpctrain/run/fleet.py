@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 from hpctrain.errors import HpctrainError
 from hpctrain.model.job import State
 from hpctrain.run.directory import RunDirectory
-from hpctrain.run.live import LiveRun, statuses
+from hpctrain.run.live import LiveRun, opened_run, scheduler_hooks, statuses
 from hpctrain.run.registry import Registry
+from hpctrain.run.settled import Outcome, Settled, outcome_of
 from hpctrain.run.status import RunState
 from hpctrain.run.vitals import Vitals
 from hpctrain.run.watching import Watched
@@ -43,9 +45,10 @@ def _states_of_cluster(runs: list[LiveRun]) -> dict[Path, RunState]:
 def opened(runs: Iterable[RunDirectory], environ: Mapping[str, str]) -> list[LiveRun]:
     """Those that can be read here."""
     lives = []
+    hooks_of = functools.cache(lambda scheduler: scheduler_hooks(scheduler, environ))
     for run in runs:
         with contextlib.suppress(HpctrainError):  # its scheduler's plugin is missing, or it is another's
-            lives.append(LiveRun.open(run, environ))
+            lives.append(opened_run(run, environ, hooks_of))
     return lives
 
 
@@ -55,6 +58,7 @@ class Fleet:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
         self._watched: dict[Path, Watched] = {}
+        self._settled = Settled.of(environ)
         self._over: dict[Path, float] = {}
         """Runs that are over, with the time of their last event: `continue` makes one live again."""
 
@@ -65,6 +69,7 @@ class Fleet:
         stale = [watched.live for watched in self._watched.values() if watched.is_stale]
         lives = [*opened(fresh, self.environ), *stale]
         states = states_of(lives)
+        outcomes: dict[Path, Outcome] = {}
         for live in lives:
             path = live.directory.path
             if path in states and _lives(states[path]):
@@ -74,11 +79,18 @@ class Fleet:
             else:
                 self._over[path] = _changed_at(live.directory)
                 self._watched.pop(path, None)
+                outcomes[path] = outcome_of(live.directory, states.get(path))
+        self._settled.note(outcomes, states)
         return [self._watched[run.path].vitals() for run in runs if run.path in self._watched]
 
     def _may_live(self, run: RunDirectory) -> bool:
         changed_at = _changed_at(run)
-        return bool(changed_at) and self._over.get(run.path) != changed_at
+        if not changed_at or self._over.get(run.path) == changed_at:
+            return False
+        if self._settled.outcome(run) is None:
+            return True
+        self._over[run.path] = changed_at
+        return False
 
 
 def _lives(state: RunState) -> bool:

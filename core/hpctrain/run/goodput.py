@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
@@ -12,8 +12,11 @@ from hpctrain.run.directory import RunDirectory
 from hpctrain.run.progress import TRAIN
 from hpctrain.run.spent import JobSpan
 from hpctrain_job.attempts import SAVED, Step
+from hpctrain_job.metrics import lost
 
 Row = Mapping[str, Any]
+Marked: TypeAlias = "tuple[Row, bool]"
+"""A row, and whether it was lost with its attempt."""
 _SLACK = 2.0
 """Seconds by which clocks of nodes and the rounding of notes may differ."""
 
@@ -47,12 +50,11 @@ def attempts(run: RunDirectory, spans: Iterable[JobSpan], written: Iterable[Row]
         if event.get("event") == "ended"
     }
     rows = [row for row in written if row.get("loss") is not None and _is_time(row.get("time"))]
-    rows_by_attempt = _rows_of(trained, rows)
-    result = []
-    for at, span in enumerate(trained):
-        again = min((r["step"] for later in rows_by_attempt[at + 1 :] for r in later[:1]), default=None)
-        result.append(_attempt(span, rows_by_attempt[at], again, _ended_by(span, causes)))
-    return result
+    marked = list(zip(rows, lost(rows), strict=True))
+    return [
+        _attempt(span, rows_of_attempt, _ended_by(span, causes))
+        for span, rows_of_attempt in zip(trained, _rows_of(trained, marked), strict=True)
+    ]
 
 
 def goodput(attempts: Sequence[Attempt]) -> float | None:
@@ -66,22 +68,22 @@ def _is_time(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _rows_of(spans: Sequence[JobSpan], rows: Sequence[Row]) -> list[list[Row]]:
+def _rows_of(spans: Sequence[JobSpan], rows: Iterable[Marked]) -> list[list[Marked]]:
     """Each attempt's rows: those from its beginning to that of the next."""
-    rows_by_attempt: list[list[Row]] = [[] for _ in spans]
+    rows_by_attempt: list[list[Marked]] = [[] for _ in spans]
     starts = [span.began - _SLACK for span in spans]
-    for row in rows:
+    for row, is_lost in rows:
         at = bisect_right(starts, row["time"])
         if at:
-            rows_by_attempt[at - 1].append(row)
+            rows_by_attempt[at - 1].append((row, is_lost))
     return rows_by_attempt
 
 
-def _attempt(span: JobSpan, rows: Sequence[Row], again: int | None, ended_by: str) -> Attempt:
+def _attempt(span: JobSpan, rows: Sequence[Marked], ended_by: str) -> Attempt:
     if not rows:
         return Attempt(span=span, ended_by=ended_by)
-    first, last = rows[0], rows[-1]
-    lasting = [row for row in rows if again is None or row["step"] < again]
+    first, last = rows[0][0], rows[-1][0]
+    lasting = [row for row, is_lost in rows if not is_lost]
     until = lasting[-1]["time"] if lasting else first["time"]
     return Attempt(
         span=span,

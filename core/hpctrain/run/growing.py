@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LONGEST = 1 << 20
@@ -50,16 +50,30 @@ class Growing:
         lines: list[str] = []
         while gained > 0 and (block := read(min(BLOCK, gained))):
             gained -= len(block)
-            self.position += len(block)
-            *whole, torn = block.split(b"\n")
-            if whole:
-                whole[0] = self._torn + whole[0]
-                lines += [_text(line) for line in whole]
-                self._torn = torn
-            else:
-                self._torn += torn
-            self._torn = self._torn[-LONGEST:]
+            lines += self._lines_of(block)
         return lines
+
+    def _lines_of(self, block: bytes) -> list[str]:
+        """The lines that end in the next bytes of the file."""
+        self.position += len(block)
+        *whole, torn = block.split(b"\n")
+        if whole:
+            whole[0] = self._torn + whole[0]
+            self._torn = torn
+        else:
+            self._torn += torn
+        self._torn = self._torn[-LONGEST:]
+        return [_text(line) for line in whole]
+
+    def all_lines(self) -> Iterator[str]:
+        """Every line that is there now, the torn one at the end too: a file of any size in little memory."""
+        with self.path.open("rb") as file:
+            left = file.seek(0, 2) - self.position
+            file.seek(self.position)
+            while left > 0 and (block := file.read(min(BLOCK, left))):
+                left -= len(block)
+                yield from self._lines_of(block)
+        yield from self.torn_end()
 
 
 def _text(line: bytes) -> str:
@@ -86,3 +100,8 @@ def start_of_last(path: Path, count: int, most: int = MOST) -> int:
                 return position + at + 1
             ends_wanted -= ends
         return position
+
+
+def every_line(path: Path) -> Iterator[str]:
+    """All lines of a file, one after the other."""
+    return Growing(path).all_lines()

@@ -16,12 +16,13 @@ from hpctrain.errors import SubmitError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import names, switched_off
-from hpctrain.model.job import Allocation, JobState, State
+from hpctrain.model.job import Allocation, Event, JobState, State
 from hpctrain.model.words import Loc
 from hpctrain.render.graph import Graph, Node
 from hpctrain.render.graph import read as read_graph
 from hpctrain.render.shell import plain, quoted
 from hpctrain.run import secrets
+from hpctrain.run.clock import now
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.executor import OnProgress, Outcome, Services, execute
 from hpctrain.run.poll import Poll
@@ -60,14 +61,7 @@ class LiveRun:
     @classmethod
     def open(cls, directory: RunDirectory, environ: Mapping[str, str]) -> LiveRun:
         """The run of a directory alone: its scheduler's plugin is loaded, no other of its plugins."""
-        graph = graph_of(directory)
-        return cls(
-            directory=directory,
-            graph=graph,
-            hooks=scheduler_hooks(graph.scheduler, environ),
-            tools=Tools(environ, keep=graph.submit_env),
-            environ=environ,
-        )
+        return opened_run(directory, environ, lambda scheduler: scheduler_hooks(scheduler, environ))
 
     def status(self) -> RunState:
         """The run's state: its jobs' own records, then one question to the scheduler."""
@@ -92,10 +86,27 @@ class LiveRun:
             self.directory, self.status, timeout=timeout, interval=interval, on_tick=on_tick
         )
         step = waiting.ended_badly(state)
+        self._tell_ends(state)
         self.remove_secrets()
         if step is not None:
             raise waiting.failure(self.directory, step, self.environ)
         return state
+
+    def _tell_ends(self, state: RunState) -> None:
+        """Pass the ends of jobs to the observing hooks; steps that ran here were told as they ended."""
+        for step in state.steps:
+            if step.job and step.state.over:
+                self.hooks.tell(
+                    event=Event(
+                        kind=step.state.value,
+                        run=self.directory.title,
+                        step=step.step,
+                        job=step.job,
+                        state=step.state,
+                        at=now(),
+                        detail={"reason": step.reason} if step.reason else {},
+                    )
+                )
 
     def metrics(self) -> Metrics:
         """What the training wrote or printed so far: losses, rates, evaluations."""
@@ -247,6 +258,20 @@ class LiveRun:
             secrets=read_settings(self.environ).secrets,
             allocation_env=allocation.env if allocation else None,
         )
+
+
+def opened_run(
+    directory: RunDirectory, environ: Mapping[str, str], hooks_of: Callable[[str], Hooks]
+) -> LiveRun:
+    """The run of a directory, with the hooks of its scheduler."""
+    graph = graph_of(directory)
+    return LiveRun(
+        directory=directory,
+        graph=graph,
+        hooks=hooks_of(graph.scheduler),
+        tools=Tools(environ, keep=graph.submit_env),
+        environ=environ,
+    )
 
 
 def statuses(runs: Sequence[LiveRun]) -> list[RunState]:

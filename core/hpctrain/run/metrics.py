@@ -9,9 +9,11 @@ from attrs import frozen
 
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.kept import KeptPlan
-from hpctrain_job.metrics import COLUMNS, newest, read, utilisation
+from hpctrain_job.metrics import COLUMNS, lost, newest, read, utilisation
 
 Row = Mapping[str, Any]
+LOST = "lost"
+"""The mark of a row that the training went back behind."""
 
 
 @frozen
@@ -23,17 +25,25 @@ class Metrics:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each step and kind, by step: of two attempts, the newer."""
-        return [dict(row) for row in newest(self.written)]
+        """One row for each step and kind, by step: of two attempts, the newer.
+
+        What is `"lost": True` was trained by an attempt that was killed, and not again so far.
+        """
+        marked = (
+            {**row, LOST: True} if gone else row
+            for row, gone in zip(self.written, lost(self.written), strict=True)
+        )
+        return [dict(row) for row in newest(marked)]
 
     @property
     def training(self) -> list[dict[str, Any]]:
-        """The rows that have a loss: `step`, `loss`, `lr`, `grad_norm`, `tokens`, `tokens_per_s`, `mfu` …."""
+        """The rows that have a loss: `step`, `loss`, `lr`, `grad_norm`, `tokens`, `tokens_per_s`, `mfu` …;
+        without those that are lost."""
         return training_rows(self.rows)
 
     @property
     def evaluations(self) -> list[dict[str, Any]]:
-        """The rows of evaluations: `step`, `eval_loss` …."""
+        """The rows of evaluations that are not lost: `step`, `eval_loss` …."""
         return evaluation_rows(self.rows)
 
     @property
@@ -48,13 +58,18 @@ class Metrics:
 
 
 def training_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that have a loss."""
-    return [row for row in rows if row.get("loss") is not None]
+    """Those that have a loss, and stand."""
+    return [row for row in rows if row.get("loss") is not None and LOST not in row]
+
+
+def lost_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of training that ended with their attempt, and are not trained again so far."""
+    return [row for row in rows if row.get("loss") is not None and LOST in row]
 
 
 def evaluation_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of evaluations."""
-    return [row for row in rows if row.get("eval_loss") is not None]
+    """Those of evaluations that stand."""
+    return [row for row in rows if row.get("eval_loss") is not None and LOST not in row]
 
 
 def metrics_file(run: RunDirectory) -> Metrics:

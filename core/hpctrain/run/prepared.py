@@ -154,6 +154,14 @@ class Prepared:
 
     def _render(self, step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         job_files: JobFiles = self.hooks.need("render_job", step=step, plan=plan, binding=binding)
+        if step.step.trains and plan.run.resources.mail and not job_files.mails:
+            scheduler = plan.cluster.scheduler
+            raise ConfigError.of(
+                "no-mail",
+                f"{scheduler} of {plan.cluster.name} sends no mail",
+                where="resources.mail",
+                hint="[on.CLUSTER.resources] mail = …      (only where mail is sent)",
+            )
         return job_files
 
     def _with_jobs(self, state: Survey) -> Survey:

@@ -85,6 +85,12 @@ class Vitals:
         return moment(job.start) if job is not None and job.state is State.QUEUED else None
 
     @property
+    def position(self) -> int | None:
+        """The place of its job among those that wait, from 1."""
+        job = self.step.scheduler if self.step else None
+        return job.position if job is not None and job.state is State.QUEUED else None
+
+    @property
     def attempt(self) -> tuple[int, int | None] | None:
         """Which attempt it is, and of how many; None for the only one."""
         if self.step is None:

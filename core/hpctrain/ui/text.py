@@ -28,11 +28,15 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 def clean(text: str) -> str:
     """`text` on one line, without escapes, controls and bidi marks that would steer a terminal."""
-    if text.isprintable() and _EMOJI_STYLE not in text:
+    if _is_clean(text):
         return text
     if "\x1b" in text or "\x9b" in text:
         text = _without_escapes(text)
-    return "".join(map(_visible, text))
+    return text if _is_clean(text) else "".join(map(_visible, text))
+
+
+def _is_clean(text: str) -> bool:
+    return text.isprintable() and _EMOJI_STYLE not in text
 
 
 def _without_escapes(text: str) -> str:

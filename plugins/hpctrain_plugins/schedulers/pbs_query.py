@@ -107,7 +107,8 @@ def _state(ident: str, row: Mapping[str, Any], reason: str) -> JobState:
         nodes=words.hosts(str(row.get("exec_host", ""))),
         elapsed_s=words.seconds(_table(row, "resources_used").get("walltime", "")),
         limit_s=words.seconds(requested.get("walltime", "")),
-        start=words.iso(row.get("stime")),
+        # what qstat -T shows; the scheduler's order is the site's own, and no command tells a place in it
+        start=words.iso(row.get("stime") or _table(row, "estimated").get("start_time")),
         user=str(row.get("Job_Owner", "")).partition("@")[0],
         node_count=_number(requested, "nodect") or 0,
         gpus=_number(requested, "ngpus"),

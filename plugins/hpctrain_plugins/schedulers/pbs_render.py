@@ -43,6 +43,9 @@ SCRIPTS = {
 }
 _SAFE = re.compile(r"-[A-Za-z](?: ?[A-Za-z0-9_.:/@+^=-][A-Za-z0-9_.,:/@+*&^=-]*)?\Z", re.ASCII)
 
+MAIL = "abe"
+"""A mail when the job is aborted, begins and ends: PBS names them by letters."""
+
 
 def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
     """The step's scripts with their directives, and the call that submits them."""
@@ -70,7 +73,10 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         ),
     )
     return JobFiles(
-        files=step_files(planned, plan, binding, shape), submit=submit(planned, plan, argv), attach=None
+        files=step_files(planned, plan, binding, shape),
+        submit=submit(planned, plan, argv),
+        attach=None,
+        mails=True,
     )
 
 
@@ -102,6 +108,7 @@ def layout(planned: PlannedStep, plan: Plan, chunk: Iterable[str], *, placed: bo
     if launch.memory_gb is not None:
         parts.append(f"mem={launch.memory_gb}gb")
     hours, minutes = divmod(limit(planned, plan) // 60, 60)
+    mail = plan.run.resources.mail if planned.step.trains else ""
     return (
         f"-l select={':'.join(parts)}{''.join(chunk)}",
         *(() if placed or launch.nodes == 1 else ("-l place=scatter",)),
@@ -110,6 +117,7 @@ def layout(planned: PlannedStep, plan: Plan, chunk: Iterable[str], *, placed: bo
         "-j oe",
         "-k doe",  # into the log itself, at once, behind what an earlier attempt wrote
         "-r y",
+        *((f"-m {MAIL}", f"-M {mail}") if mail else ()),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from hpctrain.plugin import Allocation, JobState, NotReachable, Problem
 from hpctrain_plugins.schedulers import slurm_words as words
+from hpctrain_plugins.schedulers.slurm_position import placed
 
 if TYPE_CHECKING:
     from hpctrain.plugin import ProgramRunner
@@ -41,7 +42,7 @@ def states(ids: tuple[str, ...], tags: tuple[str, ...], tools: ProgramRunner) ->
         jobs += accounted(("--jobs=" + ",".join(lost_ids),), tools)
     elif lost_tags:
         jobs += [job for job in accounted((f"--starttime={SINCE}",), tools) if job.tag in lost_tags]
-    return jobs
+    return placed(jobs, tools)
 
 
 def queue(tools: ProgramRunner) -> list[JobState]:

@@ -32,6 +32,8 @@ from hpctrain_plugins.schedulers.slurm_answers import ID, NO_ANSWER, REFUSED
 NAME = "slurm"
 EXPORT = ("HOME", "LANG", "LOGNAME", "USER")
 """All that a job gets of the submitting environment, besides what the facts let through."""
+MAIL = "BEGIN,END,FAIL,REQUEUE"
+"""What is worth a mail; END and FAIL tell the exit code. https://slurm.schedmd.com/sbatch.html#OPT_mail-type"""
 NOTICE_SECONDS = 120
 """How long before its end a job hears USR1, so that it can save."""
 
@@ -69,6 +71,7 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         files=step_files(planned, plan, binding, shape),
         submit=submit(planned, plan, argv),
         attach=attach(planned),
+        mails=True,
     )
 
 
@@ -108,6 +111,8 @@ def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
         words.append(f"--mem={launch.memory_gb}G")
     if planned.step.trains and plan.train:  # what does not expect the signal dies of it
         words.append(f"--signal=B:USR1@{min(NOTICE_SECONDS, time.seconds // 2)}")
+    if planned.step.trains and plan.run.resources.mail:
+        words += [f"--mail-type={MAIL}", f"--mail-user={plan.run.resources.mail}"]
     return (
         *words,
         f"--time={time.clock}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 import attrs
@@ -12,9 +13,10 @@ from hpctrain.cli.shared.following import Following
 from hpctrain.cli.shared.survived import survived
 from hpctrain.errors import ConfigError
 from hpctrain.model.job import State
-from hpctrain.run import logs
+from hpctrain.run import logs, placed
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.find import find
+from hpctrain.run.growing import every_line
 from hpctrain.run.live import LiveRun, steps_of
 from hpctrain.run.status import SAVED
 
@@ -33,12 +35,30 @@ BAD = (State.FAILED, State.CANCELLED)
 )
 @click.option("-n", "--lines", default=40, show_default=True, help="how many of the last lines")
 @click.option("--rank", type=int, help="one rank's own log")
+@click.option("--node", metavar="NAME", help="the logs of all ranks on this node")
+@click.option("--all", "everything", is_flag=True, help="every line of every attempt, not the last ones")
 @click.option("--raw", is_flag=True, help="with escape codes, as they were written")
 @click.pass_obj
 def command(
-    out: Out, run: str | None, step: str | None, follow: bool, lines: int, rank: int | None, raw: bool
+    out: Out,
+    run: str | None,
+    step: str | None,
+    follow: bool,
+    lines: int,
+    rank: int | None,
+    node: str | None,
+    everything: bool,
+    raw: bool,
 ) -> int:
-    """Show the log of RUN's STEP: the last step that wrote one, rank 0 where there are several."""
+    """Show the log of RUN's STEP: the last step that wrote one, rank 0 where there are several.
+
+    A log holds all attempts of the step, one after the other.
+    """
+    if follow and (node or everything):
+        option = "--node" if node else "--all"
+        raise ConfigError.of("usage", f"-f follows one log, not {option}", hint="hpctrain logs -f --rank 0")
+    if node and rank is not None:
+        raise ConfigError.of("usage", "--rank and --node are two ways to choose", hint=f"--node {node}")
     directory = _find_run(out, run)
     steps = logs.chosen_steps(steps_of(directory), step)
     if follow:
@@ -48,9 +68,34 @@ def command(
         followed = steps[steps.index(first) :]
         tail(out, live, followed, rank, lines, raw)
         return _ended(live, followed)
+    if node:
+        _show_node(out, directory, steps, node, None if everything else lines, raw)
+        return 0
     path = logs.newest_log(directory, steps, rank)
-    out.lines(_cleaned(logs.last_lines(path, lines), raw, out))
+    _show(out, every_line(path) if everything else logs.last_lines(path, lines), raw)
     return 0
+
+
+def _show_node(
+    out: Out, directory: RunDirectory, steps: list[str], node: str, count: int | None, raw: bool
+) -> None:
+    """What the ranks of one node wrote: the last lines of the last attempt, or all of every attempt there."""
+    step = next((s for s in reversed(steps) if placed.rank_logs(directory, s)), steps[-1])
+    paths = placed.logs_on_node(directory, step, node, ever=count is None)
+    for path in paths:
+        if len(paths) > 1:
+            out.lines([f"==> {path.name} <=="])
+        if count is None:
+            _show(out, placed.on_node(every_line(path), node), raw)
+        else:
+            _show(out, placed.of_last_attempt(logs.last_lines(path, count)), raw)
+
+
+def _show(out: Out, lines: Iterable[str], raw: bool) -> None:
+    """A thousand at a time: a log may be larger than memory."""
+    cleaned = _cleaned(lines, raw, out)
+    while batch := list(itertools.islice(cleaned, 1000)):
+        out.lines(batch)
 
 
 def _ended(live: LiveRun, followed: list[str]) -> int:

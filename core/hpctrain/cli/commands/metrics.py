@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from hpctrain.cli.out import Out
+from hpctrain.cli.show.run_facts import lost_text
 from hpctrain.errors import ConfigError
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.find import find
-from hpctrain.run.metrics import Metrics, metrics_of
+from hpctrain.run.metrics import LOST, Metrics, evaluation_rows, lost_rows, metrics_of, training_rows
 from hpctrain.ui import text
 from hpctrain.ui.plot import plot
 from hpctrain.ui.table import Column, Table
@@ -51,7 +52,7 @@ def command(out: Out, runs: tuple[str, ...], picture: str | None, everything: bo
         return 0
     for title, metrics in measured.items():
         _plots(out, f" of {title}" if len(measured) > 1 else "", metrics)
-    table_rows = [_joined(metrics) for metrics in measured.values()]
+    table_rows = [_joined(metrics.rows, lost_too=everything) for metrics in measured.values()]
     steps = sorted({step for rows in table_rows for step in rows})
     latest = steps if everything else steps[-ROW_LIMIT:]
     table = (
@@ -62,6 +63,9 @@ def command(out: Out, runs: tuple[str, ...], picture: str | None, everything: bo
     out.lines(table.lines(out.term))
     if len(latest) < len(steps):
         out.say(f"{len(latest)} of {len(steps)} rows: hpctrain metrics {' '.join(measured)} --all")
+    for title, metrics in measured.items():
+        if lost := lost_text(lost_rows(metrics.rows)):
+            out.say(f"{title}: {lost}")
     return 0
 
 
@@ -81,7 +85,7 @@ def _drawn(picture: str, measured: Mapping[str, Metrics]) -> Path:
     (title, metrics), *more_runs = measured.items()
     if more_runs:
         return loss_picture.write_several(picture, measured)
-    return loss_picture.write(picture, title, metrics.training, metrics.evaluations)
+    return loss_picture.write(picture, title, metrics.rows, metrics.evaluations)
 
 
 def _documents(out: Out, measured: Mapping[str, Metrics]) -> None:
@@ -101,23 +105,28 @@ def _plots(out: Out, of_run: str, metrics: Metrics) -> None:
         out.lines(plot(f"eval_loss{of_run}", [row["step"] for row in evaluated], eval_losses, out.term))
 
 
-def _joined(metrics: Metrics) -> dict[int, Row]:
+def _joined(rows: Sequence[dict[str, Any]], *, lost_too: bool) -> dict[int, Row]:
     """Training rows by step with the evaluation of their step; one between them is a row for itself."""
-    rows: dict[int, dict[str, Any]] = {row["step"]: dict(row) for row in metrics.training}
-    for row in metrics.evaluations:
-        rows.setdefault(row["step"], {})["eval_loss"] = row["eval_loss"]
-    return {step: rows[step] for step in sorted(rows)}
+    trained = training_rows(rows) + (lost_rows(rows) if lost_too else [])
+    by_step: dict[int, dict[str, Any]] = {row["step"]: dict(row) for row in trained}
+    for row in evaluation_rows(rows):
+        by_step.setdefault(row["step"], {})["eval_loss"] = row["eval_loss"]
+    return {step: by_step[step] for step in sorted(by_step)}
 
 
 def _single_run(rows: Mapping[int, Row], steps: Sequence[int]) -> Table:
     """All columns of one run; EVAL only where it was evaluated."""
     is_evaluated = any("eval_loss" in row for row in rows.values())
     columns = [column for column in HEADINGS if column[0] != "eval_loss" or is_evaluated]
+    marks = [Column("NOTE", style="warn")] if any(LOST in row for row in rows.values()) else []
     table = Table(
-        Column("STEP", right=True), *(Column(name, right=True, drop=drop) for _, name, drop in columns)
+        Column("STEP", right=True),
+        *(Column(name, right=True, drop=drop) for _, name, drop in columns),
+        *marks,
     )
     for step in steps:
-        table.row(text.count(step), *(_cell(rows[step], name) for name, _, _ in columns))
+        noted = [("lost" if LOST in rows[step] else "") for _ in marks]
+        table.row(text.count(step), *(_cell(rows[step], name) for name, _, _ in columns), *noted)
     return table
 
 

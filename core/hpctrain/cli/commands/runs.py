@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.cli.show.states import STYLES
 from hpctrain.model.job import State
+from hpctrain.run.directory import RunDirectory
 from hpctrain.run.fleet import opened, states_of
-from hpctrain.run.metrics import metrics_file
 from hpctrain.run.registry import Entry, Registry
-from hpctrain.run.spent import job_spans, moment, node_hours, running_jobs
-from hpctrain.run.status import RunState
+from hpctrain.run.settled import Outcome, Settled, outcome_of
+from hpctrain.run.spent import moment
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 
@@ -33,8 +34,8 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
         out.say(f"found {registry.scan(path.absolute() for path in scan)} more runs")
     entries = [e for e in reversed(registry.entries()) if e.run.exists()]
     listed = entries if everything else entries[:ROW_LIMIT]
-    states = states_of(opened((entry.run for entry in listed), out.environ))
-    rows = [_row(entry, states.get(entry.path)) for entry in listed]
+    outcomes = _outcomes(out, listed)
+    rows = [_row(entry, outcomes[entry.path]) for entry in listed]
     if out.flags.json:
         out.document("runs", runs=rows)
         return 0
@@ -65,15 +66,25 @@ def command(out: Out, everything: bool, scan: tuple[Path, ...]) -> int:
     return 0
 
 
-def _row(entry: Entry, state: RunState | None) -> dict[str, Any]:
-    """`unknown` where this machine cannot say: another cluster's run on a shared disk."""
+def _outcomes(out: Out, listed: Iterable[Entry]) -> dict[Path, Outcome]:
+    """Of each run; only those that may have changed since they were over are opened."""
+    settled = Settled.of(out.environ)
+    recorded = {entry.path: settled.outcome(entry.run) for entry in listed}
+    unsettled = [RunDirectory(path) for path, outcome in recorded.items() if outcome is None]
+    states = states_of(opened(unsettled, out.environ))
+    fresh = {run.path: outcome_of(run, states.get(run.path)) for run in unsettled}
+    settled.note(fresh, states)
+    return {path: outcome or fresh[path] for path, outcome in recorded.items()}
+
+
+def _row(entry: Entry, outcome: Outcome) -> dict[str, Any]:
     run = entry.run
     return {
         "run": run.title,
         "path": str(run.path),
         "cluster": entry.cluster,
-        "state": (state.state if state else State.UNKNOWN).value,
+        "state": outcome.state.value,
         "time": entry.time,
-        "node_hours": node_hours(job_spans(run, running_jobs(state.steps if state else ()))),
-        "metrics": dict(metrics_file(run).last),
+        "node_hours": outcome.node_hours,
+        "metrics": dict(outcome.metrics),
     }

@@ -69,6 +69,7 @@ def as_json(vitals: Vitals, now: float) -> dict[str, Any]:
         "began_at": vitals.began_at,
         "limit_s": vitals.limit_s,
         "starts_at": vitals.starts_at,
+        "position": vitals.position,
         "seen_at": vitals.seen_at,
         "silent": vitals.silent or None,
         "training": {
@@ -149,9 +150,13 @@ def job(vitals: Vitals, now: float) -> Iterator[Part]:
 
 
 def waiting(vitals: Vitals, now: float) -> Iterator[Part]:
-    """When the scheduler expects a queued job to begin."""
+    """The place of a queued job, and when the scheduler expects it to begin."""
+    if vitals.position is not None:
+        yield Part(f"place {text.count(vitals.position)} in its queue", 3)
     if vitals.starts_at is not None:
         yield Part(f"start {_expected(vitals.starts_at, now)}", 2)
+    elif vitals.state is State.QUEUED and vitals.seen_at is not None:
+        yield Part("start not known", 7)
 
 
 def reason(vitals: Vitals) -> Iterator[Part]:

@@ -8,18 +8,25 @@ from typing import Any
 
 from hpctrain.errors import ConfigError
 from hpctrain.run import files
-from hpctrain.run.metrics import Metrics
+from hpctrain.run.metrics import Metrics, lost_rows, training_rows
 from hpctrain.ui.picture import MOST, Curve, picture
+
+LOST_LOSS = "lost with its attempt"
+"""The curve of steps that a killed attempt trained, and that are not trained again so far."""
 
 
 def write(
     path: str | Path, title: str, rows: list[dict[str, Any]], evaluated: Sequence[dict[str, Any]] = ()
 ) -> Path:
-    """Write the picture; each curve has one point for each row, that of evaluations where there are any."""
-    curves = [Curve("loss", [r["step"] for r in rows], [r["loss"] for r in rows])]
+    """Write the picture: the loss, that of evaluations where there are any, and apart what is marked as lost.
+
+    Each curve has one point for each row.
+    """
+    curves = [_curve("loss", training_rows(rows))]
     if evaluated:
-        losses = [r["eval_loss"] for r in evaluated]
-        curves.append(Curve("eval_loss", [r["step"] for r in evaluated], losses))
+        curves.append(_curve("eval_loss", evaluated, "eval_loss"))
+    if lost := lost_rows(rows):
+        curves.append(_curve(LOST_LOSS, lost))
     target = Path(path)
     files.write(target, picture(f"{title}: loss", curves))
     return target
@@ -29,10 +36,11 @@ def write_several(path: str | Path, runs: Mapping[str, Metrics]) -> Path:
     """Write the losses of runs, by their titles, over one pair of axes."""
     if len(runs) > MOST:
         raise ConfigError.of("usage", f"a picture shows {MOST} runs at most, not {len(runs)}")
-    curves = []
-    for title, metrics in runs.items():
-        rows = metrics.training
-        curves.append(Curve(title, [row["step"] for row in rows], [row["loss"] for row in rows]))
+    curves = [_curve(title, metrics.training) for title, metrics in runs.items()]
     target = Path(path)
     files.write(target, picture("loss", curves))
     return target
+
+
+def _curve(name: str, rows: Sequence[Mapping[str, Any]], column: str = "loss") -> Curve:
+    return Curve(name, [row["step"] for row in rows], [row[column] for row in rows])

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpctrain.cli.show.run_facts import cost, outcome, stamp
+from hpctrain.cli.show.loss_picture import LOST_LOSS
+from hpctrain.cli.show.run_facts import cost, lost_text, outcome, stamp
 from hpctrain.model.job import State
 from hpctrain.run.goodput import Attempt, goodput
+from hpctrain.run.metrics import lost_rows
 from hpctrain.run.request import Rows, differences
 from hpctrain.run.summary import Summary
 from hpctrain.ui import text
@@ -116,11 +118,17 @@ def _charts(summaries: Sequence[Summary]) -> Iterator[Chart]:
         curves = []
         for summary in summaries:
             source = summary.evaluations if column == "eval_loss" else summary.training
-            rows = [row for row in source if row.get(column) is not None]
             name = text.clean(summary.run.title) if len(summaries) > 1 else title
-            curves.append(Curve(name, [row["step"] for row in rows], [row[column] for row in rows]))
+            curves.append(_curve(name, source, column))
+        if column == "loss" and len(summaries) == 1 and (gone := lost_rows(summaries[0].rows)):
+            curves.append(_curve(LOST_LOSS, gone, column))
         if any(curve.xs for curve in curves):
             yield Chart(title, curves, _marks(summaries))
+
+
+def _curve(name: str, source: Sequence[Mapping[str, Any]], column: str) -> Curve:
+    rows = [row for row in source if row.get(column) is not None]
+    return Curve(name, [row["step"] for row in rows], [row[column] for row in rows])
 
 
 def _marks(summaries: Sequence[Summary]) -> list[tuple[float, str]]:
@@ -149,6 +157,9 @@ def _plots(summaries: Sequence[Summary], charts: Sequence[Chart]) -> Iterator[st
     yield from (chart.html(at) for at, chart in enumerate(charts))
     yield "</div>"
     for summary in summaries:
+        if lost := lost_text(lost_rows(summary.rows)):
+            drawn = "; the dashed curve" if len(summaries) == 1 else ""
+            yield f"<p>{escaped(summary.run.title)}: {escaped(lost)}{drawn}.</p>"
         yield _numbers(summary)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from hpctrain.run.spent import moment
 from hpctrain.run.summary import Summary
@@ -31,6 +32,15 @@ def cost(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "held nodes for", text.duration(sum(s.seconds for s in spans), rough=True) if spans else text.ABSENT
     yield "nodes", " ".join(map(str, sorted({span.nodes for span in spans}))) or text.ABSENT
     yield "node-hours", text.hours(summary.node_hours)
+
+
+def lost_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`steps 33 to 50 are lost …`, of the rows that are; empty where there are none."""
+    if not rows:
+        return ""
+    first, last = rows[0]["step"], rows[-1]["step"]
+    steps = f"step {first} is" if first == last else f"steps {first} to {last} are"
+    return f"{steps} lost: their attempt was killed, and the next one began before them"
 
 
 def stamp(moment: float) -> str:

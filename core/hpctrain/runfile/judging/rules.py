@@ -173,6 +173,15 @@ def check_account(account: str) -> Iterator[Fault]:
         yield Fault(code="account", message=f"an account is one plain name, not {quoted}")
 
 
+def check_mail(mail: str) -> Iterator[Fault]:
+    """It stands in the scheduler's words, so it is one address and nothing else."""
+    if mail and not re.fullmatch(r"[\w.+-]+@[\w.-]+", mail, re.ASCII):
+        quoted = json.dumps(mail, ensure_ascii=False)
+        yield Fault(
+            code="mail", message=f"mail is one address, not {quoted}", hint='mail = "ada@example.org"'
+        )
+
+
 def check_resources(resources: Resources) -> Iterator[Fault]:
     yield from _alternatives(resources)
 
@@ -183,6 +192,7 @@ RUN_CHECKS: Mapping[Any, Check] = {
     Code: check_code,
     Resources: check_resources,
     (Resources, "account"): check_account,
+    (Resources, "mail"): check_mail,
     (RunSpec, "name"): check_name,
     (RunSpec, "cluster"): check_name,
     (Environment, "use"): check_optional_name,
