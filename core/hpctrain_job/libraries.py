@@ -61,6 +61,8 @@ def _parts(environ: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
         candidates = [p for p in preloaded if any(p.match(pattern) for pattern in patterns)]
         if path := next((p for p in (*candidates, *_files(folders, patterns)) if p.is_file()), None):
             yield part, {"path": str(path), "version": _version(part, path)}
+            if part == "plugin":
+                folders = [*folders, *_folders_inside(path)]
     for part, places in TEXTS.items():
         for name, pattern in places:
             path_text = re.sub(r"\$\{(\w+)\}", lambda match: environ.get(match[1], "/nowhere"), name)
@@ -72,6 +74,16 @@ def _files(folders: Iterable[str], patterns: Iterable[str]) -> Iterator[Path]:
     for folder in filter(None, folders):
         for pattern in patterns:
             yield from sorted(Path(folder).glob(pattern))
+
+
+def _folders_inside(plugin: Path) -> Iterator[str]:
+    """Where the plugin itself looks for libfabric: folders that stand in its file."""
+    try:
+        content = plugin.read_bytes()
+    except OSError:
+        return
+    for names in re.findall(rb"/[\w./+:-]*libfabric[\w./+:-]*", content):
+        yield from names.decode("ascii").split(":")
 
 
 def _version(part: str, path: Path) -> str:

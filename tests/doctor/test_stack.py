@@ -125,3 +125,11 @@ def test_toolkits_say_their_version(tmp_path: Path) -> None:
     (tmp_path / ".info/version").write_text("7.1.1-38\n")
     found = parts({"CUDA_HOME": str(tmp_path), "ROCM_PATH": str(tmp_path)})
     assert (found["cuda"]["version"], found["rocm"]["version"]) == ("12.6.2", "7.1.1")
+
+
+def test_a_fabric_that_the_plugin_alone_finds(tmp_path: Path) -> None:
+    fabric = tmp_path / "opt/libfabric/1.22.0/lib64"
+    library(fabric, "libfabric.so.1", "nothing")
+    library(tmp_path / "own", "libnccl-net.so", f"aws-ofi-nccl 1.8.1\0/nowhere:{fabric}\0")
+    found = parts({"LD_LIBRARY_PATH": str(tmp_path / "own")})
+    assert found["libfabric"] == {"path": f"{fabric}/libfabric.so.1", "version": "1.22.0"}
