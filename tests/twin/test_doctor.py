@@ -88,6 +88,7 @@ def test_frontier_as_it_is_and_after_ten_changes(twin: Start, accounted: Twin) -
         "queue debug: jobs_per_user",
         "module rocm/7.1.1 of builds",
         "FI_MR_CACHE_MONITOR, which a module sets",
+        "memhooks: FI_MR_CACHE_MONITOR=memhooks",
         "the site's proxy, proxy.ccs.ornl.gov:3128",
         "room of home (GB)",
         "role env",
