@@ -1,8 +1,7 @@
-"""What the site allows and asks for beyond its tables: who raises the cap, when jobs begin, what hangs."""
+"""What the site allows and asks for beyond its tables: who raises the cap, when jobs begin."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from hpctrain.plugin import Cluster, Plan, Problem, RunSpec
@@ -15,7 +14,6 @@ def problems(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterator[Problem]:
             launch = planned.step.launch
             yield from _cap(cluster, launch.nodes * launch.gpus_per_node)
             yield from _hours(run, cluster, launch.nodes)
-            yield from _hang(run, cluster, launch.nodes)
 
 
 def _cap(cluster: Cluster, gpus: int) -> Iterator[Problem]:
@@ -50,26 +48,6 @@ def _hours(run: RunSpec, cluster: Cluster, nodes: int) -> Iterator[Problem]:
         hint=f'[resources]\nask = {{ {cluster.scheduler} = ["--begin={fact["begin"]}"] }}',
         fatal=False,
     )
-
-
-def _hang(run: RunSpec, cluster: Cluster, nodes: int) -> Iterator[Problem]:
-    fact = cluster.facts["hang"]
-    texts = [*run.texts.values(), repr(run.train.options)]
-    over_nodes = [int(number) for text in texts for number in _EXPERTS.findall(text)]
-    if nodes < 2 or not any(number > 1 for number in over_nodes):
-        return
-    yield Problem(
-        code="experts-hang",
-        message=f"experts on {nodes} nodes hang with the site's network plugin: {fact['of']}",
-        where="resources.nodes",
-        notes=(f"until then: {fact['until_then']}", _source(cluster, fact["source"])),
-        hint=fact["fix"],
-        fatal=False,
-    )
-
-
-_EXPERTS = re.compile(r"\b(?:moe_num_experts|num_experts|ep_size|expert_parallel_size)\b\W+(\d+)")
-"""How the trainers' files say that tokens go to experts, and so to all ranks."""
 
 
 def _source(cluster: Cluster, ident: str) -> str:

@@ -66,16 +66,6 @@ def test_a_login_node_is_known_by_its_name(name: str, host: str) -> None:
     assert any(re.search(pattern, host) for pattern in load_cluster(HOMES[name]).detect)
 
 
-@pytest.mark.parametrize("name", ["alps", "frontier", "isambard", "olivia"])
-def test_nccl_s_name_of_the_network_is_one_that_the_plugin_has(name: str) -> None:
-    cluster = load_cluster(HOMES[name])
-    plugin = cluster.facts["plugin"]
-    (net,) = [variable for variable in cluster.network.var if variable.name == "NCCL_NET"]
-    assert net.value in plugin["names"]
-    major, minor = map(int, plugin["version"].split(".")[:2])
-    assert ("OFI" in plugin["names"]) is ((major, minor) >= (1, 14))
-
-
 @pytest.mark.parametrize(
     ("line", "rule"),
     [

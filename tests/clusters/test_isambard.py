@@ -232,19 +232,6 @@ def test_large_jobs_begin_outside_business_hours(nodes: int, begin: str, asked: 
     assert not asked or "--begin=" in found[0].hint
 
 
-@pytest.mark.parametrize(
-    ("nodes", "settings", "asked"),
-    [(2, "moe_num_experts=8", 1), (1, "moe_num_experts=8", 0), (2, "moe_num_experts=1", 0), (2, "seed=8", 0)],
-)
-def test_experts_over_nodes_are_told_of_the_plugin_s_hang(
-    nodes: int, settings: str, asked: int, tmp_path: Path
-) -> None:
-    sets = (f"resources.nodes={nodes}", f"train.neox.settings.{settings}")
-    found = coded(plan_of(tmp_path, *sets, path=NEOX), "experts-hang")
-    assert len(found) == asked
-    assert not asked or ("1.8.1" in found[0].message and "1.17" in found[0].hint and not found[0].fatal)
-
-
 def test_users_with_a_dot_have_paths_and_scripts(tmp_path: Path) -> None:
     """As the site names them: NAME.PROJECT, folders with the project's short name, accounts brics.PROJECT."""
     environ = {
@@ -302,7 +289,7 @@ def test_a_user_with_a_dot_is_a_user(tmp_path: Path) -> None:
 
 
 def test_the_plugin_is_the_module_s() -> None:
-    assert FACTS.network.modules == (f"brics/aws-ofi-nccl/{FACTS.facts['plugin']['version']}",)
+    assert FACTS.network.modules == (f"brics/aws-ofi-nccl/{FACTS.network.stack['plugin']}",)
 
 
 def test_whoever_types_what_the_scheduler_is_asked_once_in_60_seconds(tmp_path: Path) -> None:

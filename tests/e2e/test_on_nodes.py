@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -68,3 +69,16 @@ def test_run_here_uses_the_allocation_around_it(alice: Product, slurm: Rig) -> N
     assert until(alice, "pair", "done")["steps"][0]["job"] is None
     said = [alice("logs", "pair", "--rank", str(rank), "-n", "500").stdout for rank in (0, 1)]
     assert {line.rpartition(" ")[2] for line in said} == {"n1\n", "n2\n"}
+
+
+def test_doctor_asks_two_nodes_in_one_job(alice: Product, slurm: Rig) -> None:
+    told = json.loads(alice("doctor", "rig", "--job", "-N", "2", "--json", code=None).stdout)
+    rows = {row["fact"]: row for row in told["findings"] if row["area"] == "compute nodes"}
+    assert rows["nodes that answered"]["verdict"] == "ok", rows
+    assert re.fullmatch(r"2: (\S+):0 \1:1", rows["nodes that answered"]["found"]), "the rig is one host"
+    assert rows["the clock beside the login node's"]["verdict"] == "ok"
+    assert rows["cgroup of this shell"]["verdict"] == "not known"
+    assert slurm.run("squeue", "-h", "-ualice", "-o%i").stdout == ""
+    assert "--job -N 2" in alice("doctor", "rig", "-N", "2", code=2).stderr
+    late = alice("doctor", "rig", "--job", "-N", "9", code=2).stderr
+    assert "--nodes" in late

@@ -88,6 +88,7 @@ def test_frontier_as_it_is_and_after_ten_changes(twin: Start, accounted: Twin) -
         "queue debug: jobs_per_user",
         "module rocm/7.1.1 of builds",
         "FI_MR_CACHE_MONITOR, which a module sets",
+        "memhooks: FI_MR_CACHE_MONITOR=memhooks",
         "the site's proxy, proxy.ccs.ornl.gov:3128",
         "room of home (GB)",
         "role env",
@@ -103,6 +104,24 @@ def test_frontier_as_it_is_and_after_ten_changes(twin: Start, accounted: Twin) -
     }
     after = differing(examined(user, HF_ENDPOINT="http://127.0.0.1:8099"))
     assert after - FRONTIER == seeded | told_by_rows | {"room of state (GB)"}
+
+
+def test_compute_nodes_of_isambard(twin: Start) -> None:
+    """Two of them in one job; its GPUs answer nothing and its memory is that of one computer."""
+    user = site(twin, "isambard")
+    account = user.twin.site.overlay.account
+    words = ("doctor", "--account", account, "--seconds", "240", "--job", "-N", "2", "--json")
+    done = user.hpctrain(*words, timeout=600, env={"HPCTRAIN_SITE": ""})
+    told = json.loads(done.stdout)
+    assert "findings" in told, done.stdout + done.stderr
+    rows = {row["fact"]: row for row in told["findings"] if row["area"] == "compute nodes"}
+    assert rows["nodes that answered"]["verdict"] == "ok", done.stdout
+    assert rows["version of plugin"]["verdict"] == "ok"
+    assert rows["version of plugin"]["found"].startswith("1.8.1 (/tools/brics/apps/aws-ofi-nccl/1.8.1/lib/")
+    assert rows["version of libfabric"]["verdict"] == "ok"
+    assert any(fact.startswith("plugin-all-to-all: plugin 1.8.1") for fact in rows)
+    assert rows["the clock beside the login node's"]["verdict"] == "ok"
+    assert rows["role nodelocal"]["verdict"] == "ok"
 
 
 def test_isambard_as_it_is_and_after_changes(twin: Start) -> None:

@@ -38,6 +38,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
         *_cut(plan),
         *_unused(plan),
         *unheard(cluster),
+        *_network(plan),
     ]
 
 
@@ -47,6 +48,13 @@ def check_submit(plan: Plan, survey: Survey) -> list[Problem]:
     from hpctrain.defaults import crowding  # a plan asks no queue
 
     return [*crowding.crowded(plan, survey), *crowding.capped(plan, survey)]
+
+
+def _network(plan: Plan) -> Iterator[Problem]:
+    if plan.cluster.network.fabric != "tcp":
+        from hpctrain.defaults import stacks  # a table is read for it
+
+        yield from stacks.problems(plan)
 
 
 def _account(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:

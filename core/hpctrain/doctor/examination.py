@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from hpctrain.doctor import ages, machine, modules, network, scheduler, storage, verify
+from hpctrain.doctor import ages, machine, modules, network, scheduler, stack, storage, verify
 from hpctrain.doctor.question import Answer, Examined, Finding, Question, Verdict
 from hpctrain.doctor.site import Site
 from hpctrain.hooks import load
 from hpctrain.model.cluster import Cluster
 
-AREAS = (machine, scheduler, storage, modules, network, verify, ages)
+AREAS = (machine, scheduler, storage, modules, stack, network, verify, ages)
 EXIT = {Verdict.OK: 0, Verdict.UNKNOWN: 0, Verdict.SILENT: 6, Verdict.DIFFERS: 7}
 """The classes of errors: 6 is not reachable, 7 is not what was promised."""
 

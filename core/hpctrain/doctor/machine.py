@@ -43,11 +43,20 @@ def questions(site: Site) -> Iterator[Question]:
     yield _architecture(site)
     for key in PROSE:
         yield from _prose(site, key)
-    if site.cluster.hardware.gpu_kind in DRIVERS:
-        yield from _driver(site, DRIVERS[site.cluster.hardware.gpu_kind])
+    yield from driver(site)
     yield _unjudged("python", "Python of hpctrain", (sys.executable, "--version"))
-    yield _unjudged("limits", "limits of a login shell (ulimit)", ("bash", "-c", LIMITS))
-    yield _unjudged("cgroup", "cgroup of this shell", ("sh", "-c", MEMORY))
+    yield limits()
+    yield cgroup()
+
+
+def limits() -> Question:
+    """What a shell may open, start and use."""
+    return _unjudged("limits", "limits of a shell (ulimit)", ("bash", "-c", LIMITS))
+
+
+def cgroup() -> Question:
+    """The memory that the shell's cgroup has."""
+    return _unjudged("cgroup", "cgroup of this shell", ("sh", "-c", MEMORY))
 
 
 def _name(site: Site) -> Question:
@@ -131,7 +140,11 @@ def _prose(site: Site, key: str) -> Iterator[Question]:
         yield question
 
 
-def _driver(site: Site, argv: tuple[str, ...]) -> Iterator[Question]:
+def driver(site: Site) -> Iterator[Question]:
+    """The version of the GPUs' driver, where a program tells it."""
+    argv = DRIVERS.get(site.cluster.hardware.gpu_kind)
+    if argv is None:
+        return
     expected, source = site.prose("driver")
 
     def judge(answer: Answer) -> Iterator[Finding]:

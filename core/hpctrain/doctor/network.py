@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import hpctrain_job.reach
 from hpctrain.doctor.question import Answer, Finding, Question, Verdict
 from hpctrain.doctor.site import Site
 from hpctrain.model.step import Need
 
 AREA = "network"
-REACH = str(Path(__file__).with_name("reach.py"))
 HUB = "https://huggingface.co"
 INDEX = "https://pypi.org/simple/"
 SECONDS = 10
@@ -26,7 +25,7 @@ def questions(site: Site) -> Iterator[Question]:
     """The hub and the indexes as this shell reaches them, and every proxy that the facts name."""
     login = site.here
     for fact, url in _addresses(site):
-        yield _web(
+        yield web(
             fact, url, login.source if login else "", is_open=login is None or Need.NETWORK in login.provides
         )
     for url, (fact, source) in _proxies(site).items():
@@ -45,7 +44,9 @@ def _addresses(site: Site) -> Iterator[tuple[str, str]]:
         yield "the index of torch", url
 
 
-def _web(fact: str, url: str, source: str, *, is_open: bool) -> Question:
+def web(fact: str, url: str, source: str, *, is_open: bool) -> Question:
+    """Whether a page answers here; where there is no network, it is right that it does not."""
+
     def judge(answer: Answer) -> Iterator[Finding]:
         reply = _reply(answer)
         if not reply:
@@ -70,7 +71,7 @@ def _web(fact: str, url: str, source: str, *, is_open: bool) -> Question:
         name=fact,
         area=AREA,
         fact=f"{fact}, {address_text}",
-        argv=(sys.executable, "-I", REACH, "web"),
+        argv=(sys.executable, "-I", hpctrain_job.reach.__file__, "web"),
         judge=judge,
         expected="answers" if is_open else "no answer: this place has no network",
         source=source,
@@ -129,7 +130,7 @@ def _proxy(url: str, fact: str, source: str) -> Iterator[Question]:
         name=f"proxy {address.hostname}:{address.port}",
         area=AREA,
         fact=f"{fact}, {address.hostname}:{address.port}",
-        argv=(sys.executable, "-I", REACH, "port"),
+        argv=(sys.executable, "-I", hpctrain_job.reach.__file__, "port"),
         given=f"{address.hostname} {address.port or 80}",
         judge=judge,
         expected="somebody listens",

@@ -86,7 +86,7 @@ def questions(site: Site) -> Iterator[Question]:
                 f"role {role}", _line(role, storage, Verdict.SILENT, problem.message, _mend(problem.code))
             )
             continue
-        yield _folder(site, role, storage, path)
+        yield folder(site, role, storage, path)
         if storage.quota_gb or storage.inodes:
             yield _quota(role, storage, path)
 
@@ -107,7 +107,7 @@ def _line(role: str, storage: Storage, verdict: Verdict, text: str, todo: str = 
     )
 
 
-def _folder(site: Site, role: str, storage: Storage, path: str) -> Question:
+def folder(site: Site, role: str, storage: Storage, path: str) -> Question:
     """Whether `path` is there or can be made, and has room."""
     login = site.here
     writes = not storage.writable or (login is not None and login.name in storage.writable)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
 import attrs
 from attrs import frozen
+
+PARTS = ("plugin", "libfabric", "nccl", "rccl", "rocm", "cuda", "driver")
+"""What a network stack has versions of."""
+SPAN = re.compile(r"(?:(?:<=|>=|<|>|)\d+(?:\.\d+)*)(?:,(?:<=|>=|<|>|)\d+(?:\.\d+)*)*")
+"""A version, or a range of versions."""
 
 
 @frozen(kw_only=True)
@@ -36,6 +42,41 @@ class NetVar:
 
 
 @frozen(kw_only=True)
+class Precedent:
+    """A stack of network libraries and settings of training that somebody saw work, or go wrong.
+
+    A row is met where all that it names holds. hpctrain has rows of any machine; a row of a cluster takes the
+    place of the one with its name.
+    """
+
+    name: str
+    """Its own; the message of a plan names it."""
+    verdict: Literal["good", "warned", "refused"]
+    """good: known to work, so nothing is said; warned: a plan shows it; refused: nothing is submitted."""
+    effect: str
+    """What happens then: the symptom, or how well it went."""
+    source: str
+    """The id of the `[[source]]` that says so."""
+    cure: str = ""
+    """What to write, or what to load, instead."""
+    stack: Mapping[str, str] = attrs.field(factory=dict)
+    """Versions by part, as `[network.stack]` names them: { plugin = "<1.14", libfabric = "1.22" }. "1.22" is
+    every 1.22.x; with <, <=, >, >= a range, several joined by commas. One that nobody knows is not met."""
+    var: Mapping[str, str] = attrs.field(factory=dict)
+    """Variables of training, each with a regular expression for its whole value; not set is as empty."""
+    fabric: str = ""
+    """The fabric it was seen on; empty: any."""
+    gpu: str = ""
+    """A regular expression that the name of the GPU holds: GH200."""
+    nodes: Literal["many", "one"] = "many"
+    """Training of how many nodes: many is two or more."""
+    traffic: Literal["any", "all-to-all"] = "any"
+    """all-to-all: training with experts on several nodes."""
+    unasked: str = ""
+    """A word without which the scheduler is asked: disable_rdzv_get."""
+
+
+@frozen(kw_only=True)
 class Network:
     """The fabric: variables with reasons, modules, scheduler words for jobs of several nodes."""
 
@@ -60,3 +101,8 @@ class Network:
     binds: tuple[str, ...] = ()
     """Folders that a container must see on two or more nodes: `/source` or `/source:/target`; the environment
     turns them into its own options."""
+    stack: Mapping[str, str] = attrs.field(factory=dict)
+    """Versions of what training on several nodes loads: plugin (of NCCL or RCCL, for the fabric), libfabric,
+    nccl, rccl, rocm, cuda, driver. By them it is known which rows of `precedent` are met."""
+    precedent: tuple[Precedent, ...] = ()
+    """Stacks and settings that are known to work here, or to go wrong."""

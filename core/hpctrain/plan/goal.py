@@ -61,6 +61,6 @@ class Goal:
 
 BUILD = Goal(name="build")
 STAGE = Goal(name="stage", env=False, assets=lambda _: True)
-EXEC, SHELL, TUNNEL = "exec", "shell", "tunnel"
-NAMES = (BUILD.name, STAGE.name, EXEC, SHELL, TUNNEL)
+EXEC, SHELL, TUNNEL, DOCTOR = "exec", "shell", "tunnel", "doctor"
+NAMES = (BUILD.name, STAGE.name, EXEC, SHELL, TUNNEL, DOCTOR)
 """What follows the name of a run in the names of its parts."""

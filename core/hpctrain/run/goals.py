@@ -8,16 +8,18 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.duration import Duration
 from hpctrain.model.layer import File, Layer
 from hpctrain.model.run import Asset, Resources, RunSpec
-from hpctrain.model.step import Need, Step
+from hpctrain.model.step import Launch, Need, Ranks, Step
 from hpctrain.model.words import Cmd, Join, Loc, Raw
 from hpctrain.plan import queues
-from hpctrain.plan.goal import EXEC, SHELL, TUNNEL, Assets, Goal
+from hpctrain.plan.goal import DOCTOR, EXEC, SHELL, TUNNEL, Assets, Goal
 from hpctrain.render.tree import helper
 from hpctrain.run import editor
 
 TARGET = frozenset({Need.TARGET, Need.GPU})
 EDITOR = "editor"
 """The asset that a tunnel brings."""
+ANSWERS = "answers"
+"""The folder of what nodes answered."""
 FOLDER = "runfile"
 """The role of the run file's own folder."""
 
@@ -92,3 +94,20 @@ def tunnel(resources: Resources, archive: Asset, title: str, below: str = "") ->
         step=step,
         resources=resources,
     )
+
+
+def examine(questions: str, resources: Resources) -> Goal:
+    """One process on each node that asks it these questions; the answers lie in the folder of the step."""
+    files = (
+        File(path="questions.json", body=(questions,)),
+        File(path="ask.sh", body=(helper("ask.sh"),)),
+    )
+    ask = Cmd.of(
+        "bash", f"steps/{DOCTOR}/ask.sh", f"steps/{DOCTOR}/questions.json", f"steps/{DOCTOR}/{ANSWERS}"
+    )
+
+    def step(_: object) -> Step:
+        launch = Launch(ranks=Ranks.PER_NODE)
+        return Step(name=DOCTOR, commands=(ask,), needs=TARGET, files=files, launch=launch)
+
+    return Goal(name=DOCTOR, env=False, step=step, resources=resources)

@@ -14,6 +14,7 @@ from hpctrain.doctor import examination
 from hpctrain.doctor.ages import DAYS, age
 from hpctrain.doctor.asking import SECONDS, Asker
 from hpctrain.doctor.question import Examined, Finding, Verdict
+from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster
 from hpctrain.run.this_computer import host_name, is_here
 from hpctrain.run.tools import Tools
@@ -38,16 +39,33 @@ GRACE = 1.0
     help="for all questions; on a login node under load, take more",
 )  # fmt: skip
 @click.option("--capture", type=click.Path(path_type=Path), metavar="FILE", help=CAPTURE)
+@click.option("--job", is_flag=True, help="also ask compute nodes, in one job of ten minutes at most")
+@click.option("-N", "--nodes", type=click.IntRange(1), metavar="N", help="nodes of that job; one without it")
+@click.option("--queue", default="", metavar="NAME", help="its queue")
 @click.option("--all", "everything", is_flag=True, help="also what is ok, each with its source and date")
 @click.pass_obj
 def command(
-    out: Out, cluster: str | None, account: str | None, seconds: int, capture: Path | None, everything: bool
+    out: Out,
+    cluster: str | None,
+    account: str | None,
+    seconds: int,
+    capture: Path | None,
+    job: bool,
+    nodes: int | None,
+    queue: str,
+    everything: bool,
 ) -> int:
     """Ask this login node every fact of its cluster: no job, nothing written, a minute at most.
+
+    With --job compute nodes are asked, too, what they alone can tell: a job and its run directory.
 
     Without a name it is the cluster whose login node this is. The exit code is 7 when something differs from
     the facts, 6 when something could not be asked, else 0.
     """
+    if (nodes or queue) and not job:
+        raise ConfigError.of(
+            "usage", "--nodes and --queue are of the job that --job submits", hint="--job -N 2"
+        )
     site_facts = read(cluster or detected(), out).cluster
     charged = account or _account(read_settings(out.environ), site_facts.name)
     site = examination.site_of(site_facts, out.environ, charged)
@@ -61,6 +79,10 @@ def command(
 
         write(capture, site, answers)
         out.say(f"{capture}: every answer, without your name, account and tokens; read it before you send it")
+    if job:
+        from hpctrain.cli.shared.asking_nodes import examined
+
+        findings = (*findings, *examined(out, site, nodes or 1, queue))
     if out.flags.json:
         rows = [_row(finding, site_facts) for finding in findings]
         counts = {verdict.value: count for verdict, count in examination.counted(findings)}

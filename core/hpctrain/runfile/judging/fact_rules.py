@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hpctrain.model.cluster import Cluster, Place, Policy, Queue, Source, Storage
-from hpctrain.model.network import NetVar, Network
+from hpctrain.model.network import PARTS, SPAN, NetVar, Network, Precedent
 from hpctrain.runfile.faults import Check, Fault
 from hpctrain.runfile.judging.rules import check_keys, check_name, check_variables
 from hpctrain.runfile.keys import Keys, nearest
@@ -78,6 +78,26 @@ def _check_project(text: str) -> Iterator[Fault]:
     if text and not wrong and re.compile(text).groups != 1:
         complaint = f"is {json.dumps(text)}; one group is needed, which is the project: (m[0-9]+)(?:_g)?"
         yield Fault(code="wrong-value", complaint=complaint)
+
+
+def _check_versions(spans: Mapping[str, str]) -> Iterator[Fault]:
+    """Versions of parts of the network, or ranges of them: nobody would meet a misspelled one."""
+    for part, span in spans.items():
+        if part not in PARTS:
+            yield absent("part of a network", part, PARTS, (part,), at_key=True)
+        elif not SPAN.fullmatch(span):
+            complaint = f'is {json.dumps(span)}; a version or a range is needed, as "1.22" or ">=1.14,<1.17"'
+            yield Fault(code="wrong-value", complaint=complaint, path=(part,))
+
+
+def _check_stack(versions: Mapping[str, str]) -> Iterator[Fault]:
+    yield from _check_versions({part: text.partition("-")[0] for part, text in versions.items()})
+
+
+def _check_values(patterns: Mapping[str, str]) -> Iterator[Fault]:
+    yield from check_variables(dict.fromkeys(patterns, ""))
+    for name, pattern in patterns.items():
+        yield from (fault.under(name) for fault in _check_pattern(pattern))
 
 
 def _check_variable(text: str) -> Iterator[Fault]:
@@ -149,6 +169,10 @@ FACT_CHECKS: Mapping[Any, Check] = {
     (NetVar, "name"): _check_variable,
     (Network, "proof"): _check_pattern,
     (Network, "refuse"): _check_pattern,
+    (Network, "stack"): _check_stack,
+    (Precedent, "stack"): _check_versions,
+    (Precedent, "var"): _check_values,
+    (Precedent, "gpu"): _check_pattern,
     (Place, "env"): check_variables,
     (Place, "name"): check_name,
     (Queue, "name"): check_name,

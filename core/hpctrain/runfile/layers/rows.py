@@ -17,6 +17,7 @@ ROWS: Mapping[tuple[str, ...], str] = {
     ("place",): "name",
     ("queue",): "name",
     ("network", "var"): "name",
+    ("network", "precedent"): "name",
     ("var",): "name",
     ("verify",): "fact",
 }
