@@ -1,0 +1,97 @@
+"""Megatron-Core's distributed checkpoints (`torch_dist`), read: tensors, however many ranks saved them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import record
+from hpctrain_plugins.checkpoints.containers import distcp, torchzip
+from hpctrain_plugins.checkpoints.containers.unpickle import Inert
+from hpctrain_plugins.checkpoints.foreign import megatron_backend
+from hpctrain_plugins.checkpoints.formats.grids import assemble, boxes_of
+from hpctrain_plugins.checkpoints.formats.hf import config_of, restored
+from hpctrain_plugins.checkpoints.formats.hf.beside import beside
+from hpctrain_plugins.checkpoints.formats.megatron import optimizer, settings, write
+from hpctrain_plugins.checkpoints.formats.megatron.decoder import decoder
+from hpctrain_plugins.checkpoints.formats.megatron.layers import of_layers
+from hpctrain_plugins.checkpoints.formats.megatron.names import place_of
+from hpctrain_plugins.checkpoints.formats.megatron.steps import step_of
+from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_number
+from hpctrain_plugins.checkpoints.layout import Layout
+from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.tensors import Model
+
+HPCTRAIN_API = 1
+CHOICES = ("tp", "iteration", "shard_bytes")
+
+_COMMON = "common.pt"
+_INERT = ("megatron.", "signal", "types", "numpy", "pathlib", "enum", "datetime")
+"""Where the classes are from of what Megatron-LM keeps among its arguments; none is made."""
+
+
+def _holds(path: Path) -> bool:
+    return megatron_backend(path) == "torch_dist" and (path / distcp.DIRECTORY).is_file()
+
+
+def detect(path: Path) -> bool:
+    """A directory file and Megatron-Core's own note lie in the folder or one step below."""
+    return leads_to(path, _holds)
+
+
+def plan(model: Model, options: ConvertOptions) -> Layout:
+    """A step with a box for each layer, as Megatron-Core's own save names it."""
+    return write.plan(model, options)
+
+
+def read(path: Path, options: ConvertOptions) -> Model:
+    """The weights of one step; its optimizer's fp32 ones with `options.masters`."""
+    step = step_of(path, options.tag, _holds)
+    directory = distcp.read(step)
+    common = _common(step)
+    noted = record.decisions(step.parent)
+    layout = optimizer.layout_of(directory, common)
+    model = Model({}, step=step_number(step.name))
+    keys = {key: key for key in directory.shapes if optimizer.is_of_model(key)}
+    read_from = optimizer.masters(directory, layout, set(keys)) if options.masters else keys
+    boxes = {key: boxes_of(directory, saved, model) for key, saved in read_from.items()}
+    shapes = {key: directory.shapes[key] for key in keys}
+    outer = {key: assemble(key, boxes[key], shapes[key]) for key in keys if not place_of(key).in_layer}
+    layers = of_layers(boxes, shapes)
+    model.config = _config(step, common, options)
+    decoder(model, outer, layers, noted.get("original_vocab_size"))
+    model.config = restored(model.config, noted.get("config"))
+    model.files = beside(options.tokenizer or step.parent / "tokenizer")
+    others = directory.entries - len(keys)
+    if others:
+        model.ignored["everything else"] = f"{others} entries that are not weights{optimizer.words(layout)}"
+    return model
+
+
+def _common(step: Path) -> dict[str, Any]:
+    file = step / _COMMON
+    if not file.is_file():
+        raise IntegrityError.of("checkpoint-incomplete", f"{file} is missing", where=str(file))
+    value = torchzip.open_archive(file, inert=_INERT).value
+    if not isinstance(value, dict):
+        raise IntegrityError.of("checkpoint-damaged", f"{file} holds no table", where=str(file))
+    return value
+
+
+def arguments(common: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that Megatron-LM was started with; empty where another trainer saved."""
+    args = common.get("args")
+    return args.state if isinstance(args, Inert) and isinstance(args.state, dict) else {}
+
+
+def _config(step: Path, common: dict[str, Any], options: ConvertOptions) -> dict[str, Any]:
+    """The configuration that the user names, or what Megatron-LM's own arguments say."""
+    if options.config:
+        return config_of(step, options)
+    args = arguments(common)
+    if not args:
+        message = f"{step} does not say the model's settings: it was not saved by Megatron-LM"
+        hint = "--config FILE      (the model's config.json)"
+        raise ConfigError.of("checkpoint-config", message, where=str(step), hint=hint)
+    return settings.to_hf(args, step)
