@@ -21,6 +21,8 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 import torch.multiprocessing as mp  # noqa: E402
+
+torch.compile = lambda function=None, **options: function or (lambda later: later)  # for a few kilobytes
 from megatron.core import parallel_state, tensor_parallel  # noqa: E402
 from megatron.core.dist_checkpointing.mapping import ShardedTensor, ShardedTensorFactory  # noqa: E402
 from megatron.core.models.gpt import GPTModel  # noqa: E402
@@ -197,6 +199,7 @@ def number(key, shape, dtype):
     values = random.standard_normal(shape, np.float32) * 0.07
     if "layernorm" in key or "layer_norm" in key:
         values += 1
+    values.view(np.uint32)[...] &= 0xFFFF0000  # what bf16 holds too
     return torch.from_numpy(values).to(dtype)
 
 
