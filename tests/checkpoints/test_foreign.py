@@ -17,7 +17,6 @@ FOREIGN = {
     "consolidated.00.pth": ("a Llama as Meta publishes it", "convert_llama_weights_to_hf", ""),
     "tf_model.h5": ("weights of TensorFlow", "save_pretrained", ""),
     "flax_model.msgpack": ("weights of Flax", "save_pretrained", ""),
-    "iter_0000010/mp_rank_00/model_optim_rng.pt": ("a checkpoint of Megatron-LM", "convert.py", ""),
     "iter_0000010/metadata.json": ("without its directory", "earlier checkpoint", MEGATRON),
     "iter_0000011/metadata.json": (
         "in its format zarr",

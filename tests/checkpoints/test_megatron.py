@@ -23,11 +23,9 @@ from tests.checkpoints.conftest import (
     ROOT,
     Call,
     Harm,
-    random_tensors,
     read_safetensors,
-    write_safetensors,
 )
-from tests.checkpoints.models import LLAMA, make
+from tests.checkpoints.models import LLAMA, make, make_family
 
 _SPARSE = {"num_experts_per_tok": 2}
 _MODELS: dict[str, dict[str, Any]] = {
@@ -48,24 +46,10 @@ _MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def _made(folder: Path, config: dict[str, Any]) -> Path:
-    """A model of any family, by the table of its tensors."""
-    folder.mkdir()
-    family = FAMILIES[config["model_type"]]
-    shapes = {n: s for n, s in family.outer(config, headless=False).items() if s}
-    if config["tie_word_embeddings"]:
-        shapes.pop(family.head)
-    for layer in range(config["num_hidden_layers"]):
-        shapes |= {f"model.layers.{layer}.{n}": s for n, s in family.of_layer(config).items()}
-    write_safetensors(folder / "model.safetensors", random_tensors(0, "BF16", shapes))
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
-
-
 @pytest.mark.parametrize("tp", [1, 2])
 @pytest.mark.parametrize("name", _MODELS)
 def test_there_and_back_is_exact(tmp_path: Path, name: str, tp: int) -> None:
-    source = _made(tmp_path / "hf", _MODELS[name])
+    source = make_family(tmp_path / "hf", _MODELS[name])
     options = ConvertOptions(verify="roundtrip", tp=tp)
     report = convert(source, "megatron", tmp_path / "megatron", options)
     assert (report.exactness, report.shapes) == ("exact", "configuration")

@@ -49,7 +49,13 @@ _SPLIT = {
     "llama-singleton": {**_SHAPE, "singleton": True, "tp": 2},
     "mixtral-numbered": {**_SHAPE, **_SPARSE, "numbered": True},
 }
-_CASES: dict[str, dict[str, Any]] = {**_WHOLE, **_SPLIT}
+_LEGACY = {
+    "legacy-llama": {**_SHAPE, "legacy": True},
+    "legacy-qwen3-tp2-pp2": {**_SHAPE, **_MODELS["qwen3"], "tp": 2, "pp": 2, "legacy": True},
+    "legacy-mixtral-ep2-pp2": {**_SHAPE, **_SPARSE, "pp": 2, "ep": 2, "legacy": True},
+}
+"""A file for each rank, in the format before."""
+_CASES: dict[str, dict[str, Any]] = {**_WHOLE, **_SPLIT, **_LEGACY}
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +146,8 @@ def _read(folder: Path) -> dict[str, Array]:
 
 @pytest.mark.parametrize("name", _CASES)
 def test_every_bit_is_read(made: Path, name: str) -> None:
-    assert registry.detect(made / name) == registry.detect(made / name / "iter_0000007") == "megatron"
+    kind = "megatron-legacy" if name in _LEGACY else "megatron"
+    assert registry.detect(made / name) == registry.detect(made / name / "iter_0000007") == kind
     have, want = _read(made / f"{name}-hf"), _want(_CASES[name])
     assert set(have) == set(want)
     assert [n for n in want if have[n].tobytes() != want[n].tobytes()] == []

@@ -21,6 +21,7 @@ def test_every_declared_format_loads_and_says_what_it_can() -> None:
         "hf",
         "hf-sharded",
         "megatron",
+        "megatron-legacy",
         "nanotron",
         "neox",
         "peft",

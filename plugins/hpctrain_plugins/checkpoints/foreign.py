@@ -31,11 +31,6 @@ _SIGNS = (
     _Sign("tf_model.h5", "holds weights of TensorFlow", _HF),
     _Sign("flax_model.msgpack", "holds weights of Flax", _HF),
     _Sign(
-        "mp_rank_*/model_optim_rng.pt",
-        "is a checkpoint of Megatron-LM, one file for each rank",
-        "Megatron's tools/checkpoint/convert.py",
-    ),
-    _Sign(
         "*.distcp",
         "is torch's distributed checkpoint without .metadata, which is written last: the save was cut short",
         "an earlier checkpoint of the run",

@@ -23,7 +23,7 @@ import torch.distributed as dist  # noqa: E402
 import torch.multiprocessing as mp  # noqa: E402
 
 torch.compile = lambda function=None, **options: function or (lambda later: later)  # for a few kilobytes
-from megatron.core import parallel_state, tensor_parallel  # noqa: E402
+from megatron.core import dist_checkpointing, parallel_state, tensor_parallel  # noqa: E402
 from megatron.core.dist_checkpointing.mapping import ShardedTensor, ShardedTensorFactory  # noqa: E402
 from megatron.core.models.gpt import GPTModel  # noqa: E402
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec  # noqa: E402
@@ -41,7 +41,7 @@ class Idle:
         pass
 
     def __getattr__(self, name):
-        return lambda *args, **kwargs: None
+        return lambda *args, **kwargs: self
 
 
 class Tracker:
@@ -121,6 +121,7 @@ def arguments(settings):
         "numbered": False,
         "iteration": STEP,
         "singleton": False,
+        "legacy": False,
     }
     return argparse.Namespace(**{**defaults, **settings})
 
@@ -137,7 +138,7 @@ def built(args, tp=1, pp=1, ep=1):
             "moe_router_pre_softmax": args.moe_router_pre_softmax,
             "moe_layer_freq": args.moe_layer_freq,
             "moe_router_load_balancing_type": "none",
-            "moe_token_dispatcher_type": "alltoall",
+            "moe_token_dispatcher_type": "allgather",
             "add_bias_linear": False,
         }
     config = TransformerConfig(
@@ -274,3 +275,16 @@ def rank(number, world, work, meet, folder, settings, sizes):
     for child in multiprocessing.active_children():
         child.kill()
     os._exit(0)
+
+
+__all__ = [
+    "STEP",
+    "built",
+    "compared",
+    "dist_checkpointing",
+    "filled",
+    "metadata_of",
+    "on_ranks",
+    "parallel_state",
+]
+"""Megatron's own modules too: before this one they must not be imported, or they compile."""

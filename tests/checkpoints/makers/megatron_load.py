@@ -12,8 +12,7 @@ import sys
 from pathlib import Path
 
 import torch
-from megatron.core import dist_checkpointing
-from megatron_here import built, compared, metadata_of, on_ranks
+from megatron_here import built, compared, dist_checkpointing, metadata_of, on_ranks
 
 
 def load(folder, args, sizes):

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 import torch
-from megatron.core import dist_checkpointing
-from megatron_here import STEP, built, filled, metadata_of, on_ranks
+from megatron_here import STEP, built, dist_checkpointing, filled, metadata_of, on_ranks, parallel_state
 
+KINDS = {"tensor": "tp", "pipeline": "pp", "expert": "ep"}
 TOKENS = [5, 17, 3, 99, 42, 8, 61, 27]
 
 
@@ -23,6 +23,9 @@ def save(folder, args, sizes):
     model = filled(built(args, **sizes), metadata)
     step = folder / f"iter_{STEP:07d}"
     step.mkdir(exist_ok=True)
+    if args.legacy:
+        save_share(step, model, args, sizes)
+        return
     state = {
         "args": args,
         "checkpoint_version": 3.0,
@@ -32,6 +35,20 @@ def save(folder, args, sizes):
     dist_checkpointing.save(state, str(step), content_metadata=metadata)
     if set(sizes.values()) == {1}:
         (folder / "logits.json").write_text(json.dumps({"tokens": TOKENS, "logits": logits(model)}))
+
+
+def save_share(step, model, args, sizes):
+    """What Megatron-LM's --ckpt-format torch writes: the folder's name says whose it is."""
+    args.__dict__ |= {f"{kind}_model_parallel_size": sizes[size] for kind, size in KINDS.items()}
+    name = f"mp_rank_{parallel_state.get_tensor_model_parallel_rank():02d}"
+    if sizes["pp"] > 1:
+        name += f"_{parallel_state.get_pipeline_model_parallel_rank():03d}"
+    if sizes["ep"] > 1:
+        name += f"_{parallel_state.get_expert_model_parallel_rank():03d}"
+    (step / name).mkdir()
+    state = {"args": args, "checkpoint_version": 3.0, "iteration": STEP}
+    state["model"] = model.state_dict_for_save_checkpoint()
+    torch.save(state, step / name / "model_optim_rng.pt")
 
 
 def logits(model):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints import record
-from hpctrain_plugins.checkpoints.containers import distcp, torchzip
-from hpctrain_plugins.checkpoints.containers.unpickle import Inert
+from hpctrain_plugins.checkpoints.containers import distcp
 from hpctrain_plugins.checkpoints.foreign import megatron_backend
 from hpctrain_plugins.checkpoints.formats.grids import assemble, boxes_of
 from hpctrain_plugins.checkpoints.formats.hf import config_of, restored
 from hpctrain_plugins.checkpoints.formats.hf.beside import beside
 from hpctrain_plugins.checkpoints.formats.megatron import optimizer, settings, write
+from hpctrain_plugins.checkpoints.formats.megatron.common import arguments, read_common
 from hpctrain_plugins.checkpoints.formats.megatron.decoder import decoder
 from hpctrain_plugins.checkpoints.formats.megatron.layers import of_layers
 from hpctrain_plugins.checkpoints.formats.megatron.names import place_of
@@ -25,10 +25,6 @@ from hpctrain_plugins.checkpoints.tensors import Model
 
 HPCTRAIN_API = 1
 CHOICES = ("tp", "iteration", "shard_bytes")
-
-_COMMON = "common.pt"
-_INERT = ("megatron.", "signal", "types", "numpy", "pathlib", "enum", "datetime")
-"""Where the classes are from of what Megatron-LM keeps among its arguments; none is made."""
 
 
 def _holds(path: Path) -> bool:
@@ -49,7 +45,7 @@ def read(path: Path, options: ConvertOptions) -> Model:
     """The weights of one step; its optimizer's fp32 ones with `options.masters`."""
     step = step_of(path, options.tag, _holds)
     directory = distcp.read(step)
-    common = _common(step)
+    common = read_common(step)
     noted = record.decisions(step.parent)
     layout = optimizer.layout_of(directory, common)
     model = Model({}, step=step_number(step.name))
@@ -67,22 +63,6 @@ def read(path: Path, options: ConvertOptions) -> Model:
     if others:
         model.ignored["everything else"] = f"{others} entries that are not weights{optimizer.words(layout)}"
     return model
-
-
-def _common(step: Path) -> dict[str, Any]:
-    file = step / _COMMON
-    if not file.is_file():
-        raise IntegrityError.of("checkpoint-incomplete", f"{file} is missing", where=str(file))
-    value = torchzip.open_archive(file, inert=_INERT).value
-    if not isinstance(value, dict):
-        raise IntegrityError.of("checkpoint-damaged", f"{file} holds no table", where=str(file))
-    return value
-
-
-def arguments(common: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that Megatron-LM was started with; empty where another trainer saved."""
-    args = common.get("args")
-    return args.state if isinstance(args, Inert) and isinstance(args.state, dict) else {}
 
 
 def _config(step: Path, common: dict[str, Any], options: ConvertOptions) -> dict[str, Any]:

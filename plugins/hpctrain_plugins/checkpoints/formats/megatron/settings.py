@@ -84,6 +84,12 @@ def heads_of(config: Mapping[str, Any]) -> Heads:
     return Heads(query, key_value, size)
 
 
+def experts_of(config: Mapping[str, Any]) -> int:
+    """How many experts a layer has, by a configuration of Hugging Face; 0 of a family without any."""
+    words = {"mixtral": "num_local_experts", "qwen3_moe": "num_experts"}
+    return int(config.get(words.get(str(config.get("model_type")), "")) or 0)
+
+
 def to_hf(args: Mapping[str, Any], step: Path) -> dict[str, Any]:
     """`config.json` of what these arguments say, but for the vocabulary, which they know padded."""
     check(args, step)
@@ -132,13 +138,13 @@ def from_hf(config: dict[str, Any], rows: int, step: int) -> dict[str, Any]:
     """The arguments that Megatron-LM's `--use-checkpoint-args` takes, for a vocabulary of `rows`."""
     kind, heads = str(need(config, "model_type")), heads_of(config)
     _check_config(config, kind)
-    experts = config.get("num_local_experts") if kind == "mixtral" else config.get("num_experts")
-    moe_inner = config.get("moe_intermediate_size") or config["intermediate_size"]
+    experts = experts_of(config)
+    inner = "intermediate_size" if kind == "mixtral" else "moe_intermediate_size"
     scaled = _scaling(config)
     biased = bool(config.get("mlp_bias"))
     sparse = {
         "num_experts": experts,
-        "moe_ffn_hidden_size": moe_inner,
+        "moe_ffn_hidden_size": config.get(inner),
         "moe_router_topk": config.get("num_experts_per_tok", 2),
         "moe_router_pre_softmax": kind == "qwen3_moe" and not config.get("norm_topk_prob", False),
         "moe_layer_freq": 1,

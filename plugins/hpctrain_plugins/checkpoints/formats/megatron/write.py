@@ -64,7 +64,7 @@ class _Writer:
         self._rules = LAYERS[kind]
         self._heads = settings.heads_of(model.config)
         self._layers = int(need(model.config, "num_hidden_layers"))
-        self._experts = int(model.config.get("num_local_experts") or model.config.get("num_experts") or 0)
+        self._experts = settings.experts_of(model.config)
         self._tied = bool(model.config.get("tie_word_embeddings", False))
         self._stored: dict[str, Stored] = {}
         self._decisions: dict[str, object] = {"config": model.config}
