@@ -40,7 +40,7 @@ def _config(family: str) -> dict[str, Any]:
     return {**LLAMA, **_EXTRAS.get(family, {}), "model_type": family}
 
 
-def _found(family: str, target: str, place: Path) -> str:
+def _outcome(family: str, target: str, place: Path) -> str:
     """What comes of the family in the format: bit-equal, or the reason that it is refused for."""
     source = make_family(place / "hf", _config(family))
     try:
@@ -65,7 +65,7 @@ def _cells() -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_cell(target: str, family: str, tmp_path: Path) -> None:
-    assert (family, target, _found(family, target, tmp_path)) in set(_cells())
+    assert (family, target, _outcome(family, target, tmp_path)) in set(_cells())
 
 
 def test_the_page_has_every_cell(pytestconfig: pytest.Config, tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_the_page_has_every_cell(pytestconfig: pytest.Config, tmp_path: Path) ->
             for target in TARGETS:
                 place = tmp_path / family / target
                 place.mkdir(parents=True)
-                found = _found(family, target, place)
-                rows.append(f"| `{family}` | `{target}` | {found} | `test_cell[{target}-{family}]` |")
+                outcome = _outcome(family, target, place)
+                rows.append(f"| `{family}` | `{target}` | {outcome} | `test_cell[{target}-{family}]` |")
         text = "\n".join(rows) + "\n"
         page = _TABLE.sub(lambda m: m[1] + text + m[2], PAGE.read_text(encoding="utf-8"))
         PAGE.write_text(page, encoding="utf-8")

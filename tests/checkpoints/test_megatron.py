@@ -57,9 +57,9 @@ def test_there_and_back_is_exact(tmp_path: Path, name: str, tp: int) -> None:
     want, have = read_safetensors(source), read_safetensors(tmp_path / "back")
     assert {n: a.tobytes() for n, (_, a) in have.items()} == {n: a.tobytes() for n, (_, a) in want.items()}
     back = json.loads((tmp_path / "back/config.json").read_text())
-    said = _MODELS[name]
+    config = _MODELS[name]
     keys = ("num_key_value_heads", "head_dim", "rope_theta", "tie_word_embeddings", "vocab_size")
-    assert {k: back[k] for k in keys if k in said} == {k: said[k] for k in keys if k in said}
+    assert {k: back[k] for k in keys if k in config} == {k: config[k] for k in keys if k in config}
     assert back["model_type"] == ("llama" if name == "mistral" else name)
 
 

@@ -59,7 +59,7 @@ _CASES: dict[str, dict[str, Any]] = {**_WHOLE, **_SPLIT, **_LEGACY}
 
 
 @pytest.fixture(scope="module")
-def made(torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved(torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("megatron")
     torch_run("megatron_make.py", folder, json.dumps(_CASES))
     for name in _CASES:
@@ -145,13 +145,13 @@ def _read(folder: Path) -> dict[str, Array]:
 
 
 @pytest.mark.parametrize("name", _CASES)
-def test_every_bit_is_read(made: Path, name: str) -> None:
+def test_every_bit_is_read(saved: Path, name: str) -> None:
     kind = "megatron-legacy" if name in _LEGACY else "megatron"
-    assert registry.detect(made / name) == registry.detect(made / name / "iter_0000007") == kind
-    have, want = _read(made / f"{name}-hf"), _want(_CASES[name])
+    assert registry.detect(saved / name) == registry.detect(saved / name / "iter_0000007") == kind
+    have, want = _read(saved / f"{name}-hf"), _want(_CASES[name])
     assert set(have) == set(want)
     assert [n for n in want if have[n].tobytes() != want[n].tobytes()] == []
-    record = json.loads((made / f"{name}-hf/conversion.json").read_text())
+    record = json.loads((saved / f"{name}-hf/conversion.json").read_text())
     assert (record["shapes"], record["exactness"], record["verified"]) == (
         "configuration",
         "exact",
@@ -159,10 +159,10 @@ def test_every_bit_is_read(made: Path, name: str) -> None:
     )
 
 
-def test_transformers_computes_what_megatron_core_computes(made: Path, torch_run: TorchRun) -> None:
+def test_transformers_computes_what_megatron_core_computes(saved: Path, torch_run: TorchRun) -> None:
     """Megatron's own logits against those of the folder that was written, by code that shares nothing."""
-    own = {name: json.loads((made / name / "logits.json").read_text()) for name in _WHOLE}
-    asked = {name: [str(made / f"{name}-hf"), own[name]["tokens"]] for name in _WHOLE}
+    own = {name: json.loads((saved / name / "logits.json").read_text()) for name in _WHOLE}
+    asked = {name: [str(saved / f"{name}-hf"), own[name]["tokens"]] for name in _WHOLE}
     theirs = json.loads(torch_run("logits_of.py", json.dumps(asked)).splitlines()[-1])
     apart = {n: float(np.abs(np.array(own[n]["logits"]) - np.array(theirs[n])).max()) for n in _WHOLE}
     assert {name: value for name, value in apart.items() if value > 1e-5} == {}
@@ -178,11 +178,11 @@ _LOADS = {
 
 
 @pytest.fixture(scope="module")
-def loaded(made: Path, torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def loaded(saved: Path, torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder, jobs = tmp_path_factory.mktemp("back"), {}
     for name, ranks in _LOADS.items():
         options = ConvertOptions(verify="roundtrip", tp=2 if name == "qwen3" else 1, fsync=False)
-        convert(made / f"{name}-hf", "megatron", folder / name, options)
+        convert(saved / f"{name}-hf", "megatron", folder / name, options)
         for number, sizes in enumerate(ranks):
             step = str(folder / name / "release")
             jobs[f"{name}-{number}"] = {**_WHOLE[name], **sizes, "step": step}

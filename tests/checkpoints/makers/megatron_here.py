@@ -244,11 +244,11 @@ def filled(model, metadata=None):
 
 def compared(model, metadata=None):
     """Every key with whether its bits are those of `number`."""
-    found = {}
+    equal_by_key = {}
     for shard in map(with_axes, shards(model.sharded_state_dict(metadata=metadata))):
         equal = torch.equal(shard.data, numbers_of(shard))
-        found[shard.key] = found.get(shard.key, True) and equal
-    return found
+        equal_by_key[shard.key] = equal_by_key.get(shard.key, True) and equal
+    return equal_by_key
 
 
 def on_ranks(work, folder, settings):

@@ -120,18 +120,18 @@ def _fields(value: Any, file: Path) -> dict[str, Any]:
 
 def _items(metadata: dict[str, Any], step: Path, file: Path) -> dict[str, list[Item]]:
     out: defaultdict[str, list[Item]] = defaultdict(list)
-    there: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for index, info in metadata.get("storage_data", {}).items():
         key, where = _fields(index, file), _fields(info, file)
         name, relative = str(key["fqn"]), str(where["relative_path"])
         if where.get("transform_descriptors"):
             raise ConfigError.of("checkpoint-unsupported", f"{name} is stored compressed", where=name)
-        if relative not in there:
+        if relative not in files:
             path = step / inside(relative, file)
             if not path.is_file():
                 raise IntegrityError.of("checkpoint-incomplete", f"{path} is missing", where=str(path))
-            there[relative] = path
+            files[relative] = path
         offset = tuple(key.get("offset") or ())
-        item = Item(name, offset, there[relative], int(where["offset"]), int(where["length"]))
+        item = Item(name, offset, files[relative], int(where["offset"]), int(where["length"]))
         out[name].append(item)
     return dict(out)

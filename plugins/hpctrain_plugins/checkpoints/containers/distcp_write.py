@@ -27,7 +27,7 @@ class Stored:
 
 
 @attrs.frozen
-class _Found:
+class _StoredItem:
     """Where an item will lie."""
 
     name: str
@@ -47,13 +47,13 @@ def plan_files(
     """
     waiting: list[OutFile] = []
     files: list[OutFile] = []
-    found: list[_Found] = []
+    stored_items: list[_StoredItem] = []
 
     def place(name: str, offset: tuple[int, ...] | None, item: OutFile) -> None:
         if waiting and sum_of(waiting) + item.size > limit:
             files.append(_joined(_file_name(len(files)), waiting))
             waiting.clear()
-        found.append(_Found(name, offset, _file_name(len(files)), sum_of(waiting), item.size))
+        stored_items.append(_StoredItem(name, offset, _file_name(len(files)), sum_of(waiting), item.size))
         waiting.append(item)
 
     for name, stored in tensors.items():
@@ -62,12 +62,12 @@ def plan_files(
     named = list(objects)
     if named:
         place(named[0], None, plan_file("", [None]))
-        found += [attrs.evolve(found[-1], name=name) for name in named[1:]]
+        stored_items += [attrs.evolve(stored_items[-1], name=name) for name in named[1:]]
     files.append(_joined(_file_name(len(files)), waiting))
     under = {target: name for name, target in aliases.items()}
-    found += [attrs.evolve(item, name=under[item.name]) for item in found if item.name in under]
+    stored_items += [attrs.evolve(item, name=under[item.name]) for item in stored_items if item.name in under]
     stored_as = {**tensors, **{name: tensors[target] for name, target in aliases.items()}}
-    return files, _directory(stored_as, named, found)
+    return files, _directory(stored_as, named, stored_items)
 
 
 def sum_of(items: Sequence[OutFile]) -> int:
@@ -94,20 +94,22 @@ def _joined(name: str, items: Sequence[OutFile]) -> OutFile:
 def _seal(placed: Sequence[tuple[int, OutFile]], crcs: list[int]) -> Iterable[tuple[int, bytes]]:
     used = 0
     for start, item in placed:
-        mine = crcs[used : used + len(item.parts)]
+        item_crcs = crcs[used : used + len(item.parts)]
         used += len(item.parts)
-        for offset, text in item.seal(mine) if item.seal else ():
+        for offset, text in item.seal(item_crcs) if item.seal else ():
             yield start + offset, text
 
 
-def _directory(tensors: Mapping[str, Stored], objects: Sequence[str], found: Sequence[_Found]) -> bytes:
+def _directory(
+    tensors: Mapping[str, Stored], objects: Sequence[str], stored_items: Sequence[_StoredItem]
+) -> bytes:
     """The pickle of `.metadata`, with the fields that every torch since 2.2 reads."""
     listed: dict[str, Inert] = {name: _tensor(stored) for name, stored in tensors.items()}
     listed |= {name: _record(METADATA, "BytesStorageMetadata", None) for name in objects}
     state = {
         "state_dict_metadata": listed,
         "planner_data": None,
-        "storage_data": {_index(item): _where(item) for item in found},
+        "storage_data": {_index(item): _where(item) for item in stored_items},
         "storage_meta": None,
         "version": "1.0.0",
     }
@@ -128,12 +130,12 @@ def _tensor(stored: Stored) -> Inert:
     return _record(METADATA, "TensorStorageMetadata", fields)
 
 
-def _index(item: _Found) -> Inert:
+def _index(item: _StoredItem) -> Inert:
     offset = None if item.offset is None else Size(item.offset)
     return _record(METADATA, "MetadataIndex", {"fqn": item.name, "offset": offset, "index": None})
 
 
-def _where(item: _Found) -> Inert:
+def _where(item: _StoredItem) -> Inert:
     fields = {"relative_path": item.file, "offset": item.start, "length": item.length}
     return _record(FILESYSTEM, "_StorageInfo", fields)
 

@@ -59,9 +59,11 @@ def read(path: Path, options: ConvertOptions) -> Model:
     decoder(model, outer, layers, noted.get("original_vocab_size"))
     model.config = restored(model.config, noted.get("config"))
     model.files = beside(options.tokenizer or step.parent / "tokenizer")
-    others = directory.entries - len(keys)
-    if others:
-        model.ignored["everything else"] = f"{others} entries that are not weights{optimizer.words(layout)}"
+    ignored_count = directory.entries - len(keys)
+    if ignored_count:
+        model.ignored["everything else"] = (
+            f"{ignored_count} entries that are not weights{optimizer.words(layout)}"
+        )
     return model
 
 

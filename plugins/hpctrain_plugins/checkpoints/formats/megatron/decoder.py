@@ -39,11 +39,11 @@ def decoder(model: Model, outer: dict[str, Tensor], layers: Layers, rows: int | 
         raise ConfigError.of("checkpoint-unsupported", f"{key} has no place in a {kind} model", where=key)
     _around(model, outer, rows)
     heads = heads_of(model.config)
-    for layer in sorted({layer for found in layers.values() for layer, _ in found}):
-        for rest, rule in rules.items():
-            for expert in sorted(_experts(layers.get(rest, {}), layer), key=lambda e: e or 0):
+    for layer in sorted({layer for cells in layers.values() for layer, _ in cells}):
+        for suffix, rule in rules.items():
+            for expert in sorted(_experts(layers.get(suffix, {}), layer), key=lambda e: e or 0):
                 names = rule.names if expert is None else rule.of_expert(expert)
-                parts = _parts(layers[rest][layer, expert], rule, heads)
+                parts = _parts(layers[suffix][layer, expert], rule, heads)
                 for name, part in zip(names, parts, strict=True):
                     full = f"model.layers.{layer}.{name}"
                     model.tensors[full] = part.named(full)
@@ -52,9 +52,9 @@ def decoder(model: Model, outer: dict[str, Tensor], layers: Layers, rows: int | 
 def _around(model: Model, outer: dict[str, Tensor], rows: int | None) -> None:
     """Embedding, last norm and head; the vocabulary without padding where its true size is known."""
     tied = bool(model.config.get("tie_word_embeddings"))
-    known = rows or model.config.get("vocab_size")
+    true_size = rows or model.config.get("vocab_size")
     padded = outer[EMBEDDING].shape[0] if EMBEDDING in outer else 0
-    size = known if isinstance(known, int) else padded
+    size = true_size if isinstance(true_size, int) else padded
     for key, name in OUTER.items():
         tensor = outer.get(key)
         if tensor is None and not (key == HEAD and tied):
@@ -62,7 +62,7 @@ def _around(model: Model, outer: dict[str, Tensor], rows: int | None) -> None:
         if tensor is not None:
             cut = key != NORM and size < tensor.shape[0]
             model.tensors[name] = (tensor.part(0, 0, size) if cut else tensor).named(name)
-    if not isinstance(known, int):
+    if not isinstance(true_size, int):
         message = f"the vocabulary has {padded} rows, as Megatron padded it; --config FILE says its true size"
         model.warnings.append(message)
     elif size < padded:
@@ -70,17 +70,17 @@ def _around(model: Model, outer: dict[str, Tensor], rows: int | None) -> None:
     model.config["vocab_size"] = size
 
 
-def _experts(found: dict[Cell, Tensor], layer: int) -> list[int | None]:
-    return [expert for number, expert in found if number == layer]
+def _experts(cells: dict[Cell, Tensor], layer: int) -> list[int | None]:
+    return [expert for number, expert in cells if number == layer]
 
 
 def _one_norm(model: Model, layers: Layers, rules: Rules) -> None:
     """The norm in front of experts under one name; where it is under both they must be equal."""
     local = layers.pop(LOCAL_EXPERTS_NORM, {}) if LOCAL_EXPERTS_NORM not in rules else {}
     for cell, tensor in local.items():
-        kept = layers.setdefault(EXPERTS_NORM, {}).setdefault(cell, tensor)
-        if kept is not tensor:
-            model.replicas.append((kept, tensor))
+        norm = layers.setdefault(EXPERTS_NORM, {}).setdefault(cell, tensor)
+        if norm is not tensor:
+            model.replicas.append((norm, tensor))
 
 
 def _parts(tensor: Tensor, rule: Rule, heads: Heads) -> list[Tensor]:

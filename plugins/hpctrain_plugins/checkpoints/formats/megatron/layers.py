@@ -30,13 +30,13 @@ def of_layers(
             continue
         counted = (place.layer is None) + (place.of_expert and place.expert is None)
         for index, tensor in unstacked(key, parts, shapes[key], counted):
-            rest = list(index)
-            layer = rest.pop(0) if place.layer is None else place.layer
-            expert = (rest.pop(0) if place.expert is None else place.expert) if place.of_expert else None
+            numbers = list(index)
+            layer = numbers.pop(0) if place.layer is None else place.layer
+            expert = (numbers.pop(0) if place.expert is None else place.expert) if place.of_expert else None
             cell = (layer, expert)
-            if cell in out[place.rest]:
+            if cell in out[place.suffix]:
                 raise IntegrityError.of("checkpoint-stale", f"{key} is there in two forms", where=key)
-            out[place.rest][cell] = tensor
+            out[place.suffix][cell] = tensor
     _join_halves(out)
     return dict(out)
 

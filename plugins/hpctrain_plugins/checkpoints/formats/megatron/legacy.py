@@ -48,7 +48,7 @@ _NORMS = {
 
 Place = tuple[int, int, int]
 """The tensor-parallel, pipeline and expert rank of a file."""
-_Found = dict[tuple[str, "Cell | None"], dict[int, list[Tensor]]]
+_Shares = dict[tuple[str, "Cell | None"], dict[int, list[Tensor]]]
 """Name, and cell of a layer's -> by tensor-parallel rank: one tensor for each expert rank that has it."""
 
 
@@ -124,11 +124,11 @@ def _place(name: str, args: Mapping[str, Any]) -> Place:
     return (first, second, third) if staged or match[3] else (first, 0, second)
 
 
-def _gathered(ranks: Mapping[Place, Mapping[str, Tensor]], experts: int) -> _Found:
+def _gathered(ranks: Mapping[Place, Mapping[str, Tensor]], experts: int) -> _Shares:
     """Every tensor with the numbers that it has in the whole model."""
     before = _layers_before(ranks)
     per_rank = experts // (1 + max(expert for _, _, expert in ranks))
-    out: _Found = defaultdict(lambda: defaultdict(list))
+    out: _Shares = defaultdict(lambda: defaultdict(list))
     for (tensor_rank, stage, expert_rank), tensors in sorted(ranks.items()):
         for name, tensor in tensors.items():
             layer = _LAYER.match(name)
@@ -137,11 +137,12 @@ def _gathered(ranks: Mapping[Place, Mapping[str, Tensor]], experts: int) -> _Fou
             if layer is None:
                 out[name, None][tensor_rank].append(tensor)
                 continue
-            index, rest, expert = before[stage] + int(layer[1]), layer[2], None
-            found = next((m for m in (pattern.match(rest) for pattern in _EXPERT) if m), None)
-            if found:
-                rest, expert = EXPERTS + found["rest"], expert_rank * per_rank + int(found["number"])
-            out[rest, (index, expert)][tensor_rank].append(tensor)
+            index, suffix, expert = before[stage] + int(layer[1]), layer[2], None
+            numbered = next((m for m in (pattern.match(suffix) for pattern in _EXPERT) if m), None)
+            if numbered:
+                suffix = EXPERTS + numbered["rest"]
+                expert = expert_rank * per_rank + int(numbered["number"])
+            out[suffix, (index, expert)][tensor_rank].append(tensor)
     return out
 
 
@@ -157,10 +158,10 @@ def _layers_before(ranks: Mapping[Place, Mapping[str, Tensor]]) -> list[int]:
 def _whole(name: str, shares: Mapping[int, Sequence[Tensor]], rule: Rule, model: Model) -> Tensor:
     """The shares of all ranks put together; what several ranks hold must be the same."""
     for tensors in shares.values():
-        model.replicas += [(tensors[0], other) for other in tensors[1:]]
+        model.replicas += [(tensors[0], replica) for replica in tensors[1:]]
     parts = [shares[rank][0] for rank in sorted(shares)]
     if rule.axis is None:
-        model.replicas += [(parts[0], other) for other in parts[1:]]
+        model.replicas += [(parts[0], replica) for replica in parts[1:]]
         return parts[0]
     if rule.kind == GATED:
         halves = [part.chunk(0, 2) for part in parts]

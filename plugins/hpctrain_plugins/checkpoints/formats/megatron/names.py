@@ -108,7 +108,7 @@ OUTER_OBJECTS = ("decoder.final_layernorm", "output_layer")
 class Place:
     """Where a key puts its tensor: a layer and an expert, or None where an axis of the tensor counts them."""
 
-    rest: str
+    suffix: str
     layer: int | None = None
     expert: int | None = None
     of_expert: bool = False

@@ -50,9 +50,9 @@ def masters(directory: Directory, layout: str, keys: set[str]) -> dict[str, str]
             message = f"its optimizer's layout is {layout}, which does not name the weights by themselves"
         hint = f"leave --masters out; a run saves what it needs with {_OPTION}"
         raise ConfigError.of("checkpoint-unsupported", message, where="masters", hint=hint)
-    found = {match["key"]: key for key in directory.shapes if (match := _MASTER.match(key))}
-    lacking = sorted(keys - set(found))
+    master_keys = {match["key"]: key for key in directory.shapes if (match := _MASTER.match(key))}
+    lacking = sorted(keys - set(master_keys))
     if lacking:
         message = f"the optimizer holds no fp32 copy of {lacking[0]}"
         raise ConfigError.of("checkpoint-unsupported", message, where=lacking[0], hint="leave --masters out")
-    return {key: found[key] for key in keys}
+    return {key: master_keys[key] for key in keys}

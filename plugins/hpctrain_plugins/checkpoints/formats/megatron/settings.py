@@ -71,8 +71,8 @@ def family(args: Mapping[str, Any], step: Path) -> str:
     }
     flags = tuple(bool(args.get(word)) for word in words)
     if flags not in kinds:
-        said = ", ".join(word for word, flag in zip(words, flags, strict=True) if flag)
-        _refuse(f"{step} says {said} together, which no family of ours has", said)
+        flagged = ", ".join(word for word, flag in zip(words, flags, strict=True) if flag)
+        _refuse(f"{step} says {flagged} together, which no family of ours has", flagged)
     return kinds[flags]
 
 
@@ -216,8 +216,8 @@ def _scaling(config: dict[str, Any]) -> float | None:
         return None
     wrong = next((key for key, value in _LLAMA3.items() if settings.get(key) != value), None)
     if kind != "llama3" or wrong:
-        said = f"{wrong} {settings.get(wrong)}" if kind == "llama3" and wrong else f"rope_type {kind}"
-        _refuse(f"Megatron-Core's rotary embeddings have no {said}", "rope_scaling")
+        setting = f"{wrong} {settings.get(wrong)}" if kind == "llama3" and wrong else f"rope_type {kind}"
+        _refuse(f"Megatron-Core's rotary embeddings have no {setting}", "rope_scaling")
     return float(settings["factor"])
 
 

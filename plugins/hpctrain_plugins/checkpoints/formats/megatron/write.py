@@ -151,8 +151,8 @@ class _Writer:
             for piece, before in _cut(tensor, axis, tp or self._options.tp):
                 place = [start, *(0 for _ in tensor.shape[1:])]
                 place[axis or 0] += before
-                ones = (1,) * len(counts)
-                stored.boxes.append(((*at, *place), piece.shaped(*ones, *piece.shape)))
+                box_shape = (*(1 for _ in counts), *piece.shape)
+                stored.boxes.append(((*at, *place), piece.shaped(*box_shape)))
             start += tensor.shape[0]
 
     def _objects(self) -> list[str]:
