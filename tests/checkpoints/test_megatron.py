@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 from hpctrain.errors import HpctrainError
+from hpctrain_plugins.checkpoints.containers import distcp_write, torchzip_write
+from hpctrain_plugins.checkpoints.containers.distcp_write import Stored
 from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.formats.hf.families import FAMILIES
-from hpctrain_plugins.checkpoints.formats.megatron import settings
+from hpctrain_plugins.checkpoints.formats.megatron import settings, write
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import (
     ROOT,
@@ -165,6 +167,49 @@ def test_an_optimizers_weights_that_are_not_there_are_asked_for_in_vain(
     code, _, err = convert(written, "--masters", "-o", "out")
     assert (code, "it was saved without an optimizer" in err) == (2, True), err
     assert "--dist-ckpt-optim-fully-reshardable" in err
+
+
+def _with_optimizer(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """What is written next has fp32 weights under the keys of Megatron's optimizer: a stand-in."""
+
+    def files(tensors: dict[str, Stored], *rest: Any) -> Any:
+        masters = {f"optimizer.state.param.{k}": Stored(s.shape, "F32", s.boxes) for k, s in tensors.items()}
+        return distcp_write.plan_files({**tensors, **masters}, *rest)
+
+    plan_file = torchzip_write.plan_file
+
+    def common(name: str, value: Any) -> Any:
+        value["content_metadata"]["distrib_optim_sharding_type"] = kind
+        return plan_file(name, value)
+
+    monkeypatch.setattr(write, "plan_files", files)
+    monkeypatch.setattr(torchzip_write, "plan_file", common)
+
+
+def test_the_optimizers_weights_are_read_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = make(tmp_path / "hf", LLAMA)
+    _with_optimizer(monkeypatch, "fully_reshardable")
+    convert(source, "megatron", tmp_path / "m", ConvertOptions())
+    monkeypatch.undo()
+    report = convert(tmp_path / "m", "hf", tmp_path / "out", ConvertOptions(masters=True))
+    want, have = read_safetensors(source), read_safetensors(tmp_path / "out")
+    assert {n: dtype for n, (dtype, _) in have.items()} == dict.fromkeys(want, "F32")
+    assert all((a.view("u4") >> 16 == want[n][1]).all() for n, (_, a) in have.items())
+    assert report.ignored["everything else"].endswith("; the optimizer's layout is fully_reshardable")
+
+
+def test_an_optimizer_of_buckets_is_refused_with_its_layout(
+    convert: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "hf", LLAMA)
+    _with_optimizer(monkeypatch, "dp_reshardable")
+    assert convert("hf", "--to", "megatron", "--verify", "none", "-o", "m")[0] == 0
+    monkeypatch.undo()
+    code, _, err = convert(tmp_path / "m", "--masters", "-o", tmp_path / "out")
+    assert (code, "layout is dp_reshardable, which does not name the weights" in err) == (2, True), err
+    assert convert(tmp_path / "m", "-o", tmp_path / "out")[0] == 0
 
 
 _ARGS = settings.from_hf(LLAMA, 160, 0)
