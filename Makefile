@@ -36,6 +36,7 @@ setup: $(VENV)/.installed
 	tests/setup/torch.sh deepspeed >/dev/null
 	tests/setup/torch.sh earlier >/dev/null
 	tests/setup/torch.sh automodel >/dev/null
+	tests/setup/torch.sh megatron >/dev/null
 test: setup
 	tests/setup/test.sh
 quick: $(VENV)/.installed

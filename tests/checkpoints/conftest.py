@@ -60,10 +60,11 @@ test is about its absence."""
 
 @pytest.fixture(scope="session")
 def torch_run() -> TorchRun:
-    """Runs a script of `makers/` with the interpreter that has torch, or DeepSpeed too."""
+    """Runs a script of `makers/` with the interpreter that has torch, or DeepSpeed or megatron-core too."""
 
     def run(script: str, *args: object) -> str:
         what = "deepspeed" if script in DEEPSPEED else "torch"
+        what = "megatron" if script.startswith("megatron_") else what
         variable = f"HPCTRAIN_{what.upper()}_PYTHON"
         python = os.environ.get(variable, "")
         needs("torch", bool(python), f"{variable} names no interpreter with {what}")

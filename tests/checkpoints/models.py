@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hpctrain_plugins.checkpoints.formats.hf.families import FAMILIES
 from tests.checkpoints.conftest import random_tensors, write_safetensors
 
 GPT_NEOX: dict[str, Any] = {
@@ -97,4 +98,18 @@ def make(folder: Path, config: dict[str, Any], dtype: str = "BF16", sigma: float
     write_safetensors(folder / "model.safetensors", random_tensors(0, dtype, shapes(config), sigma))
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "tokenizer.json").write_text('{"version": "1.0"}')
+    return folder
+
+
+def make_family(folder: Path, config: dict[str, Any]) -> Path:
+    """A model of any family that has a table of its tensors."""
+    folder.mkdir()
+    family = FAMILIES[config["model_type"]]
+    named = {n: s for n, s in family.outer(config, headless=False).items() if s}
+    if config["tie_word_embeddings"]:
+        named.pop(family.head)
+    for layer in range(config["num_hidden_layers"]):
+        named |= {f"{family.prefix}layers.{layer}.{n}": s for n, s in family.of_layer(config).items()}
+    write_safetensors(folder / "model.safetensors", random_tensors(0, "BF16", named))
+    (folder / "config.json").write_text(json.dumps(config))
     return folder

@@ -17,8 +17,12 @@ FOREIGN = {
     "consolidated.00.pth": ("a Llama as Meta publishes it", "convert_llama_weights_to_hf", ""),
     "tf_model.h5": ("weights of TensorFlow", "save_pretrained", ""),
     "flax_model.msgpack": ("weights of Flax", "save_pretrained", ""),
-    "iter_0000010/mp_rank_00/model_optim_rng.pt": ("a checkpoint of Megatron-LM", "convert.py", ""),
-    "iter_0000010/metadata.json": ("of Megatron-Core (torch_dist)", "export to hf", MEGATRON),
+    "iter_0000010/metadata.json": ("without its directory", "earlier checkpoint", MEGATRON),
+    "iter_0000011/metadata.json": (
+        "in its format zarr",
+        "torch_dist",
+        MEGATRON.replace("torch_dist", "zarr"),
+    ),
     "__0_0.distcp": ("the save was cut short", "an earlier checkpoint of the run", ""),
 }
 

@@ -20,12 +20,14 @@ def test_every_declared_format_loads_and_says_what_it_can() -> None:
         "deepspeed-zero",
         "hf",
         "hf-sharded",
+        "megatron",
+        "megatron-legacy",
         "nanotron",
         "neox",
         "peft",
     ]
     writers = {n for n in registry.names() if hasattr(registry.load(n), "plan")}
-    assert writers == {"deepspeed-universal", "deepspeed-zero", "hf", "nanotron", "neox"}
+    assert writers == {"deepspeed-universal", "deepspeed-zero", "hf", "megatron", "nanotron", "neox"}
 
 
 def test_written_formats_are_recognised(tmp_path: Path) -> None:

@@ -197,9 +197,10 @@ def test_a_dry_run_writes_nothing_and_needs_no_free_name(convert: Call, tmp_path
 def test_the_help_lists_the_formats(convert: Call) -> None:
     _, out, _ = convert("--help")
     text = " ".join(out.split())
-    assert "read dcp, deepspeed-universal, deepspeed-zero, hf, hf-sharded, nanotron, neox, peft" in text
+    trainers = "megatron, megatron-legacy, nanotron, neox, peft"
+    assert f"read dcp, deepspeed-universal, deepspeed-zero, hf, hf-sharded, {trainers}" in text
     zero = "deepspeed-universal (of ZeRO), deepspeed-zero (of ZeRO: --ranks)"
-    assert f"written {zero}, hf, nanotron (Llama models), neox" in text
+    assert f"written {zero}, hf, megatron (torch_dist), nanotron (Llama models), neox" in text
 
 
 def test_forms_that_are_no_checkpoint_are_called_what_they_are(convert: Call, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ HPCTRAIN_TORCH_PYTHON=$(tests/setup/torch.sh)
 HPCTRAIN_DEEPSPEED_PYTHON=$(tests/setup/torch.sh deepspeed)
 HPCTRAIN_EARLIER_PYTHON=$(tests/setup/torch.sh earlier)
 HPCTRAIN_AUTOMODEL_PYTHON=$(tests/setup/torch.sh automodel)
+HPCTRAIN_MEGATRON_PYTHON=$(tests/setup/torch.sh megatron)
 export HPCTRAIN_TORCH_PYTHON HPCTRAIN_DEEPSPEED_PYTHON HPCTRAIN_EARLIER_PYTHON HPCTRAIN_AUTOMODEL_PYTHON
+export HPCTRAIN_MEGATRON_PYTHON
 # shellcheck source=tests/setup/suites.sh
 . tests/setup/suites.sh
 if (($#)); then exec .venv/bin/python -m pytest "$@"; fi

@@ -4,6 +4,7 @@
 #        torch.sh deepspeed  over it DeepSpeed; nothing without the compiler that it needs when it starts
 #        torch.sh earlier    over it the generation before: transformers 4 with TRL 0.23, and sacrebleu
 #        torch.sh automodel  over it NeMo Automodel, as far as its own validator needs it
+#        torch.sh megatron   over it megatron-core, the last for Python 3.11
 # What lies over it is built once, below .cache, and holds only what differs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -21,6 +22,8 @@ case ${1:-} in
   automodel)  # what else it asks for are 2.6 GB of kernels for GPUs
     first=(attrs)
     then=(--no-deps nemo-automodel==0.7.0 torchao==0.18.0 torchdata==0.11.0 megatron-fsdp==0.5.0) ;;
+  megatron)
+    first=(packaging) then=(--no-deps megatron-core==0.16.1) ;;
   *) echo "torch.sh: there is no $1" >&2; exit 64 ;;
 esac
 over=.cache/torch-$1

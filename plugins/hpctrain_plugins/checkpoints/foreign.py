@@ -31,11 +31,6 @@ _SIGNS = (
     _Sign("tf_model.h5", "holds weights of TensorFlow", _HF),
     _Sign("flax_model.msgpack", "holds weights of Flax", _HF),
     _Sign(
-        "mp_rank_*/model_optim_rng.pt",
-        "is a checkpoint of Megatron-LM, one file for each rank",
-        "Megatron's tools/checkpoint/convert.py",
-    ),
-    _Sign(
         "*.distcp",
         "is torch's distributed checkpoint without .metadata, which is written last: the save was cut short",
         "an earlier checkpoint of the run",
@@ -48,18 +43,27 @@ def recognised(path: Path) -> tuple[str, str] | None:
     if not path.is_dir():
         return None
     for place in (path, *sorted(p for p in path.iterdir() if p.is_dir())):
-        if is_megatron_core(place):
-            return "is a distributed checkpoint of Megatron-Core (torch_dist)", "Megatron's own export to hf"
+        backend = megatron_backend(place)
+        if backend not in ("", "torch_dist"):
+            return (
+                f"is a checkpoint of Megatron-Core in its format {backend}",
+                "save it with --ckpt-format torch_dist",
+            )
+        if backend:
+            return (
+                "is a checkpoint of Megatron-Core without its directory, .metadata",
+                "an earlier checkpoint of the run",
+            )
         sign = next((s for s in _SIGNS if any(place.glob(s.glob))), None)
         if sign is not None:
             return sign.kind, sign.remedy
     return None
 
 
-def is_megatron_core(step: Path) -> bool:
-    """Whether Megatron-Core wrote this; torch's files are in it, under other names than a model's own."""
+def megatron_backend(step: Path) -> str:
+    """In which of its formats Megatron-Core wrote this, as it notes when all else is written; or nothing."""
     try:
         document = documents.read(step / "metadata.json")
     except (OSError, ValueError):
-        return False
-    return isinstance(document, dict) and "sharded_backend" in document
+        return ""
+    return str(document.get("sharded_backend", "")) if isinstance(document, dict) else ""

@@ -11,7 +11,8 @@ from transformers import AutoModelForCausalLM
 
 
 def logits(folder, tokens):
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager")
+    eager = {"attn_implementation": "eager", "experts_implementation": "eager"}  # the only ways in float64
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64, **eager)
     with torch.no_grad():
         return model(torch.tensor([tokens])).logits[0].tolist()
 

@@ -43,6 +43,7 @@ class Convert(click.Command):
         names = installed_names("checkpoints")
         notes = {
             "nanotron": " (Llama models)",
+            "megatron": " (torch_dist)",
             "deepspeed-zero": " (of ZeRO: --ranks)",
             "deepspeed-universal": " (of ZeRO)",
         }

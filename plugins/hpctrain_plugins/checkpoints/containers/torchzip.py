@@ -90,6 +90,7 @@ def open_archive(
     offset: int = 0,
     length: int | None = None,
     extra_names: dict[tuple[str, str], Callable[..., Any]] | None = None,
+    inert: tuple[str, ...] = (),
 ) -> Archive:
     """Read the directory and the pickle of a file, or of `length` bytes inside a file."""
     where = str(path) if length is None else f"{path} at {offset}"
@@ -97,7 +98,7 @@ def open_archive(
         window = file if length is None else _Window(file, offset, length)
         try:
             with zipfile.ZipFile(window) as archive:
-                return _archive(path, archive, file, offset, where, extra_names)
+                return _archive(path, archive, file, offset, where, extra_names, inert)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, RuntimeError) as error:
             file.seek(offset)
             if file.read(len(_OLD)) == _OLD:
@@ -119,6 +120,7 @@ def _archive(
     base: int,
     where: str,
     extra_names: dict[tuple[str, str], Callable[..., Any]] | None,
+    inert: tuple[str, ...],
 ) -> Archive:
     infos = archive.infolist()
     for info in infos:
@@ -135,7 +137,7 @@ def _archive(
     if f"{root}/byteorder" in names and _short(archive, f"{root}/byteorder") != b"little":
         raise IntegrityError.of("checkpoint-damaged", f"{where} is big-endian", where=where)
     entries = dict(_entries(infos, f"{root}/data/", file, base, where))
-    value = unpickle.load(archive.read(pickles[0]), where, extra_names)
+    value = unpickle.load(archive.read(pickles[0]), where, extra_names, inert)
     return Archive(path, value, entries)
 
 

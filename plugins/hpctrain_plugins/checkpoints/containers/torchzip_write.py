@@ -148,6 +148,11 @@ class _Entry:
         return self.data - self.header
 
 
+def to_pickle(value: Any) -> bytes:
+    """A pickle of `value`, in which no tensor is."""
+    return _Pickle().dump(value)
+
+
 def plan_file(name: str, value: Any, zip64_from: int = ZIP64_FROM) -> OutFile:
     """A `.pt` file that holds `value`, whose tensors are `Saved`."""
     pickler = _Pickle()

@@ -144,9 +144,9 @@ def _inert(module: str, name: str) -> type[Inert]:
     return type(name, (Inert,), {"origin": (module, name)})
 
 
-def object_like(origin: tuple[str, str], state: Any) -> Inert:
+def object_like(origin: tuple[str, str], state: Any, *args: Any) -> Inert:
     """An object of a class that files of one format have, to be written as one of theirs."""
-    instance = _ALLOWED[origin]()
+    instance = _ALLOWED[origin](*args)
     instance.state = state
     assert isinstance(instance, Inert)
     return instance
@@ -192,13 +192,18 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: bytes, where: str, extra_names: dict[tuple[str, str], Any]) -> None:
+    def __init__(
+        self, data: bytes, where: str, extra_names: dict[tuple[str, str], Any], inert: tuple[str, ...]
+    ) -> None:
         super().__init__(BytesIO(data))
         self._where = where
         self._allowed = {**_ALLOWED, **extra_names}
+        self._inert = inert
 
     def find_class(self, module: str, name: str) -> Any:
         replacement = self._allowed.get((module, name))
+        if replacement is None and module.startswith(self._inert):
+            replacement = self._allowed[module, name] = _inert(module, name)
         if replacement is None:
             raise IntegrityError.of(
                 "checkpoint-unsafe",
@@ -216,11 +221,17 @@ class _Unpickler(pickle.Unpickler):
 
 
 def load(
-    data: bytes, where: str, extra_names: dict[tuple[str, str], Callable[..., Any]] | None = None
+    data: bytes,
+    where: str,
+    extra_names: dict[tuple[str, str], Callable[..., Any]] | None = None,
+    inert: tuple[str, ...] = (),
 ) -> Any:
-    """The values of a pickle; `extra_names` allows further names for one format."""
+    """The values of a pickle; `extra_names` allows further names for one format.
+
+    Of modules whose names begin as one of `inert` any name is taken, and stands for an object of no use.
+    """
     try:
-        return _Unpickler(data, where, extra_names or {}).load()
+        return _Unpickler(data, where, extra_names or {}, inert).load()
     except HpctrainError:
         raise
     except Exception as error:

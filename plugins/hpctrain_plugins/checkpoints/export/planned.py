@@ -12,7 +12,7 @@ from hpctrain_plugins.trainers.config_file import json_file
 
 HPCTRAIN_API = 1
 
-READ_ONLY = ("dcp", "hf-sharded", "peft")
+READ_ONLY = ("dcp", "hf-sharded", "megatron-legacy", "peft")
 """Formats of ours that nothing is written in; a module says so too, but importing it needs numpy."""
 _WITH_OPTIMIZER = ("deepspeed-universal", "deepspeed-zero")
 """Formats that only a checkpoint of ZeRO becomes, and only where it goes on on other ranks."""

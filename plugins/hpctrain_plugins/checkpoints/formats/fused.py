@@ -33,7 +33,11 @@ class Heads:
 
 
 def split_qkv(fused: Tensor, heads: Heads, layout: str) -> list[Tensor]:
-    """Query, key and value of one rank's fused tensor."""
+    """Query, key and value of one rank's fused tensor.
+
+    In the layout `concat` they stand one after the other, `per-head` for each query head, `grouped` for each
+    key head with its query heads.
+    """
     inner_shape, cols = fused.shape[1:], math.prod(fused.shape[1:])
     if layout == "concat":
         ends = [heads.query, heads.query + heads.key_value, heads.query + 2 * heads.key_value]
@@ -41,11 +45,12 @@ def split_qkv(fused: Tensor, heads: Heads, layout: str) -> list[Tensor]:
         starts = [0, *ends[:2]]
         pairs = zip(starts, ends, strict=True)
         return [fused.part(0, a * heads.size, b * heads.size) for a, b in pairs]
-    widths = _per_head(heads, cols)
-    grid = fused.shaped(heads.query, sum(widths))
+    rows = _rows(heads, layout)
+    widths = _beside(heads, rows, cols)
+    grid = fused.shaped(rows, sum(widths))
     out, at = [], 0
     for width in widths:
-        piece = grid.part(1, at, at + width).shaped(heads.query * width // max(1, cols), *inner_shape)
+        piece = grid.part(1, at, at + width).shaped(rows * width // max(1, cols), *inner_shape)
         out.append(attrs.evolve(piece, reordered=True))
         at += width
     return out
@@ -57,15 +62,21 @@ def fuse_qkv(parts: Sequence[Tensor], heads: Heads, layout: str) -> Tensor:
     rows = (heads.query + 2 * heads.key_value) * heads.size
     if layout == "concat":
         return concat(parts).shaped(rows, *inner_shape)
-    widths = _per_head(heads, cols)
-    grids = [p.shaped(heads.query, w) for p, w in zip(parts, widths, strict=True)]
+    across = _rows(heads, layout)
+    widths = _beside(heads, across, cols)
+    grids = [p.shaped(across, w) for p, w in zip(parts, widths, strict=True)]
     return attrs.evolve(concat(grids, 1).shaped(rows, *inner_shape), reordered=True)
 
 
-def _per_head(heads: Heads, cols: int) -> list[int]:
-    """Elements of query, key and value that go with one query head."""
-    share = heads.size * heads.key_value // heads.query
-    return [heads.size * cols, share * cols, share * cols]
+def _rows(heads: Heads, layout: str) -> int:
+    """Next to each of what query, key and value stand: a query head, or a group of them with its key head."""
+    return heads.query if layout == "per-head" else heads.key_value
+
+
+def _beside(heads: Heads, rows: int, cols: int) -> list[int]:
+    """Elements of query, key and value that stand together in one of `rows`."""
+    query, key = (heads.size * count // rows * cols for count in (heads.query, heads.key_value))
+    return [query, key, key]
 
 
 def pairs_to_halves(tensor: Tensor, heads: int) -> Tensor:

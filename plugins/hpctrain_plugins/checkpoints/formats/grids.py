@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 
 from hpctrain.plugin import IntegrityError
+from hpctrain_plugins.checkpoints.containers.distcp import Directory
 from hpctrain_plugins.checkpoints.formats.hf import config_of
 from hpctrain_plugins.checkpoints.formats.hf.beside import beside
 from hpctrain_plugins.checkpoints.options import ConvertOptions
@@ -20,6 +21,18 @@ class Box:
 
     offset: tuple[int, ...]
     tensor: Tensor
+
+
+def boxes_of(directory: Directory, name: str, model: Model) -> list[Box]:
+    """All boxes of a tensor of torch's distributed checkpoints; the model learns their checksums."""
+    items = directory.items.get(name)
+    if not items:
+        raise IntegrityError.of("checkpoint-incomplete", f"{name} has no data", where=name)
+    boxes = []
+    for item in items:
+        tensor = item.tensor(model.crcs)
+        boxes.append(Box(item.offset or (0,) * len(tensor.shape), tensor))
+    return boxes
 
 
 def assemble(name: str, boxes: Sequence[Box], shape: tuple[int, ...]) -> Tensor:

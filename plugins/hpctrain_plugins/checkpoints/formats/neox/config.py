@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def check_settings(settings: dict[str, Any], args: dict[str, Any], files: list[P
             raise IntegrityError.of("checkpoint-stale", message, where=where, hint=hint)
 
 
-def need(config: dict[str, Any], key: str) -> Any:
+def need(config: Mapping[str, Any], key: str) -> Any:
     """A setting without which nothing can be said."""
     if config.get(key) is None:
         raise ConfigError.of(

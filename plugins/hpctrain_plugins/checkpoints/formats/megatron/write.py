@@ -1,0 +1,190 @@
+"""Megatron-Core's distributed checkpoints, written: a box for each layer, which any tp, pp and ep loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_plugins.checkpoints import quantised
+from hpctrain_plugins.checkpoints.containers import torchzip_write
+from hpctrain_plugins.checkpoints.containers.distcp_write import Stored, plan_files
+from hpctrain_plugins.checkpoints.containers.unpickle import object_like
+from hpctrain_plugins.checkpoints.copying.compute import target_dtype
+from hpctrain_plugins.checkpoints.formats.fused import fuse_qkv
+from hpctrain_plugins.checkpoints.formats.megatron import settings
+from hpctrain_plugins.checkpoints.formats.megatron.names import (
+    DENSE_OBJECTS,
+    EMBEDDING,
+    EXPERT_OBJECTS,
+    EXPERTS_NORM,
+    HEAD,
+    LAYERS,
+    LOCAL_EXPERTS_NORM,
+    NORM,
+    OUTER,
+    OUTER_OBJECTS,
+    QKV,
+    SPARSE_OBJECTS,
+    Rule,
+)
+from hpctrain_plugins.checkpoints.formats.megatron.steps import TRACKER, folder_name
+from hpctrain_plugins.checkpoints.formats.neox.config import need
+from hpctrain_plugins.checkpoints.layout import Layout
+from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
+
+_ROWS = 128
+"""The vocabulary is padded to a multiple of this and of tp, Megatron-LM's own default."""
+
+_LAYERS, _EXTRA = "decoder.layers.", "_extra_state/shard"
+
+_NOTE = (
+    '{"sharded_backend": "torch_dist", "sharded_backend_version": 1, '
+    '"common_backend": "torch", "common_backend_version": 1}'
+)
+"""What Megatron-Core writes last, to the byte."""
+
+
+def plan(model: Model, options: ConvertOptions) -> Layout:
+    """The step with its tracker."""
+    kind = str(need(model.config, "model_type"))
+    if kind not in LAYERS:
+        message = f"Megatron has no {kind} models here; it has {', '.join(LAYERS)}"
+        raise ConfigError.of("checkpoint-unsupported", message, where="model_type")
+    quantised.refuse(model, "Megatron")
+    return _Writer(model, kind, options).layout()
+
+
+class _Writer:
+    def __init__(self, model: Model, kind: str, options: ConvertOptions) -> None:
+        self._model, self._options, self._config = model, options, model.config
+        self._left = dict(model.tensors)
+        self._rules = LAYERS[kind]
+        self._heads = settings.heads_of(model.config)
+        self._layers = int(need(model.config, "num_hidden_layers"))
+        self._experts = settings.experts_of(model.config)
+        self._tied = bool(model.config.get("tie_word_embeddings", False))
+        self._stored: dict[str, Stored] = {}
+        self._decisions: dict[str, object] = {"config": model.config}
+
+    def layout(self) -> Layout:
+        embedding = self._vocabulary(EMBEDDING)
+        args = settings.from_hf(self._config, embedding.shape[0], self._options.iteration or 0)
+        self._add(EMBEDDING, [embedding], 0)
+        for index in range(self._layers):
+            for key, rule in self._rules.items():
+                self._layer(index, key, rule)
+        self._add(NORM, [self._take(OUTER[NORM])], None)
+        if not self._tied:
+            self._add(HEAD, [self._vocabulary(HEAD)], 0)
+        self._leftovers()
+        step = folder_name(self._options.iteration)
+        aliases = {_LAYERS + LOCAL_EXPERTS_NORM: _LAYERS + EXPERTS_NORM} if self._experts else {}
+        files, directory = plan_files(self._stored, self._objects(), aliases, self._options.shard_bytes)
+        files = [attrs.evolve(file, name=f"{step}/{file.name}") for file in files]
+        common = {
+            "args": object_like(("argparse", "Namespace"), args),
+            "checkpoint_version": 3.0,
+            "iteration": self._options.iteration or 0,
+            "content_metadata": {"singleton_local_shards": False},
+        }
+        files.append(torchzip_write.plan_file(f"{step}/common.pt", common))
+        tracker = "release" if self._options.iteration is None else str(self._options.iteration)
+        texts = {f"{step}/.metadata": directory, f"{step}/metadata.json": _NOTE.encode()}
+        return Layout(
+            files=files,
+            texts={**texts, TRACKER: tracker.encode()},
+            copies={f"tokenizer/{name}": path for name, path in self._model.files.items()},
+            decisions=self._decisions,
+        )
+
+    def _take(self, name: str) -> Tensor:
+        if name not in self._left:
+            raise IntegrityError.of("checkpoint-incomplete", f"the model has no {name}", where=name)
+        return self._left.pop(name)
+
+    def _vocabulary(self, key: str) -> Tensor:
+        whole = self._take(OUTER[key])
+        padding = -whole.shape[0] % (_ROWS * self._options.tp)
+        if not padding:
+            return whole
+        self._decisions["original_vocab_size"] = whole.shape[0]
+        return concat([whole, zeros(key, whole.dtype, (padding, *whole.shape[1:]))])
+
+    def _layer(self, index: int, key: str, rule: Rule) -> None:
+        """A tensor of one layer, where the model has it; what it lacks was missed when it was read."""
+        prefix = f"model.layers.{index}."
+        if "{e}" in rule.names[0]:
+            for expert in range(self._experts):
+                tensors = [self._take(prefix + name) for name in rule.of_expert(expert)]
+                counts = (self._layers, self._experts)
+                self._add(_LAYERS + key, tensors, rule.axis, counts, (index, expert), tp=1)
+        elif any(prefix + name in self._left for name in rule.names):
+            tensors = [self._take(prefix + name) for name in rule.names]
+            if rule.kind == QKV:
+                tensors = [fuse_qkv(tensors, self._heads, "grouped")]
+            self._add(_LAYERS + key, tensors, rule.axis, (self._layers,), (index,))
+
+    def _add(
+        self,
+        key: str,
+        tensors: list[Tensor],
+        axis: int | None,
+        counts: tuple[int, ...] = (),
+        at: tuple[int, ...] = (),
+        tp: int = 0,
+    ) -> None:
+        """Tensors one below the other, at place `at` of `counts`, in a box for each rank that will ask."""
+        rows = sum(tensor.shape[0] for tensor in tensors)
+        shape = (*counts, rows, *tensors[0].shape[1:])
+        dtype = target_dtype(tensors[0], self._options.target_dtype)
+        stored = self._stored.setdefault(key, Stored(shape, dtype))
+        if (stored.shape, stored.dtype) != (shape, dtype):
+            message = (
+                f"{key} is {stored.dtype} {list(stored.shape)} in one layer, {dtype} {list(shape)} in another"
+            )
+            raise ConfigError.of("checkpoint-unsupported", message, where=key, hint="--dtype bf16")
+        start = 0
+        for tensor in tensors:
+            for piece, before in _cut(tensor, axis, tp or self._options.tp):
+                place = [start, *(0 for _ in tensor.shape[1:])]
+                place[axis or 0] += before
+                box_shape = (*(1 for _ in counts), *piece.shape)
+                stored.boxes.append(((*at, *place), piece.shaped(*box_shape)))
+            start += tensor.shape[0]
+
+    def _objects(self) -> list[str]:
+        """The names of objects that layers ask for and that hold nothing."""
+        layer = range(self._layers)
+        of_layer = SPARSE_OBJECTS if self._experts else DENSE_OBJECTS
+        out = [f"{module}.{_EXTRA}_0_1" for module in OUTER_OBJECTS]
+        out += [f"{_LAYERS}{module}.{_EXTRA}_{i}_{self._layers}" for module in of_layer for i in layer]
+        counts = f"{self._layers}.{self._experts}"
+        for module in EXPERT_OBJECTS:
+            out += [
+                f"{_LAYERS}{module}.{_EXTRA}_{i}.{e}_{counts}" for i in layer for e in range(self._experts)
+            ]
+        return out
+
+    def _leftovers(self) -> None:
+        for name in sorted(self._left):
+            if name.endswith("rotary_emb.inv_freq"):
+                self._model.ignored[name] = "computed from the configuration"
+            elif name == OUTER[HEAD] and self._tied:
+                self._model.ignored[name] = "tied to the embedding"
+                embedding = self._model.tensors[OUTER[EMBEDDING]]
+                self._model.replicas.append((embedding, self._left[name]))
+            else:
+                message = f"Megatron has no place for {name}"
+                raise ConfigError.of("checkpoint-unsupported", message, where=name)
+
+
+def _cut(tensor: Tensor, axis: int | None, tp: int) -> Iterator[tuple[Tensor, int]]:
+    """The share of each rank and where it begins along the axis; the whole where it cannot be shared."""
+    if axis is None or tensor.shape[axis] % tp:
+        yield tensor, 0
+        return
+    for rank, piece in enumerate(tensor.chunk(axis, tp)):
+        yield piece, rank * piece.shape[axis]
