@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -18,9 +20,9 @@ def in_world(number: int, name: str = "gloo:all_reduce", size: str = "10") -> Op
     return Operation(WORLD, number, name, size)
 
 
-def rank(number: int, begun: int, pending: Operation | None = None, **facts: object) -> Rank:
+def rank(number: int, begun: int, pending: Operation | None = None, **facts: Any) -> Rank:
     return Rank(
-        **{  # type: ignore[arg-type]
+        **{
             "rank": number, "node": f"n{number // 2}", "node_rank": number // 2, "numbers": {WORLD: begun},
             "pending": pending, "stack": ("train.py:main", "train.py:step"), "watched": 5.0, **facts,
         }
@@ -32,7 +34,7 @@ def victims(count: int, *but: int, at: int = 100) -> list[Rank]:
     return [rank(n, at, in_world(at), doing=Doing.IDLE) for n in range(count) if n not in but]
 
 
-def look(still: float, *ranks: Rank, members: dict[str, tuple[int, ...]] | None = None) -> Look:
+def look(still: float, *ranks: Rank, members: Mapping[str, tuple[int, ...]] | None = None) -> Look:
     groups = members or {WORLD: tuple(sorted(rank.rank for rank in ranks))}
     return Look(still, tuple(sorted(ranks, key=lambda rank: rank.rank)), groups)
 
@@ -55,7 +57,7 @@ ABSENT = [  # what the rank does for whom the others wait, how it is called, fro
 
 @pytest.mark.parametrize(("doing", "facts", "kind", "after"), ABSENT)
 def test_a_rank_for_whom_the_others_wait_is_named_when_its_time_is_over(
-    doing: Doing, facts: dict[str, object], kind: Kind, after: float
+    doing: Doing, facts: dict[str, Any], kind: Kind, after: float
 ) -> None:
     scene = [*victims(8, 5), rank(5, 99, doing=doing, **facts)]
     assert not judge(look(after - 0.1, *scene), LIMITS).hangs
@@ -96,7 +98,7 @@ def test_a_victim_of_a_victim_is_not_named() -> None:
 def test_a_rank_in_another_operation_is_named() -> None:
     scene = [*victims(4, 2), rank(2, 100, in_world(100, "gloo:barrier"), doing=Doing.IDLE)]
     verdict = judge(look(30.0, *scene), LIMITS)
-    assert (verdict.kind, verdict.ranks) == (Kind.OTHER, (2,))
+    assert (verdict.kind, verdict.ranks) == (Kind.MISMATCH, (2,))
 
 
 def test_a_rank_with_another_size_is_named_where_sizes_are_the_same_for_all() -> None:
@@ -173,6 +175,17 @@ def test_a_start_accuses_nobody(doing: Doing) -> None:
 def test_a_rank_that_is_stopped_at_the_start_is_named() -> None:
     scene = [*victims(8, 5, at=3), rank(5, 2, doing=Doing.STOPPED)]
     assert judge(look(31.0, *scene), LIMITS).ranks == (5,)
+
+
+def test_who_waits_for_ranks_that_nobody_sees_is_not_named() -> None:
+    """Rank 1 waits for rank 0, which waits in a group with ranks of a node where nobody watches."""
+    members = {"t": (0, 1), "d": (0, 8)}
+    scene = [
+        rank(0, 0, Operation("d", 50, "all_reduce"), numbers={"t": 49, "d": 50}, doing=Doing.BUSY),
+        rank(1, 0, Operation("t", 50, "all_reduce"), numbers={"t": 50}, doing=Doing.BUSY),
+    ]
+    assert not judge(look(1799.0, *scene, members=members), LIMITS).hangs
+    assert judge(look(1800.0, *scene, members=members), LIMITS).ranks == ()
 
 
 def test_without_numbers_the_log_is_all_there_is_and_nobody_is_named() -> None:

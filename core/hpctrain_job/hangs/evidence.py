@@ -92,7 +92,7 @@ class Kind(enum.Enum):
     IDLE = "it does nothing while others wait for it"
     BUSY = "it computes while others wait for it, and does not come"
     LONG = "it works on something else while others wait for it, far longer than ever before"
-    OTHER = "it is in another operation than the others of its group"
+    MISMATCH = "it is in another operation than the others of its group"
     ORDER = "it is in an operation that never came behind the one before: it left one out"
     START = "the start takes very long"
     NETWORK = "all wait, and nobody is to blame: the network, or a fault of all"

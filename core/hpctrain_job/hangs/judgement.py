@@ -9,7 +9,7 @@ take depends on what it does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from hpctrain_job.hangs.evidence import Doing, Kind, Look, Operation, Rank, Verdict
 from hpctrain_job.hangs.thresholds import FIXED, PHASE_WORDS, Thresholds
@@ -62,20 +62,22 @@ def phase_of(rank: Rank) -> str:
 
 
 def _waits_for(
-    rank: Rank, pending: Operation, members: Iterable[int], ranks: Mapping[int, Rank]
+    rank: Rank, pending: Operation, members: Collection[int], ranks: Mapping[int, Rank]
 ) -> frozenset[int]:
-    others = [ranks[member] for member in members if member != rank.rank and member in ranks]
-    behind = [other for other in others if other.numbers.get(pending.group, 0) < pending.number]
+    peers = [ranks[member] for member in members if member != rank.rank and member in ranks]
+    behind = [peer for peer in peers if peer.numbers.get(pending.group, 0) < pending.number]
     if not behind:
-        behind = [other for other in others if _is_elsewhere(other, pending)]
-    if not behind and any(_has_completed(other, pending) for other in others):
+        behind = [peer for peer in peers if _is_elsewhere(peer, pending)]
+    if not behind and any(_has_completed(peer, pending) for peer in peers):
         behind = [rank]
-    return frozenset(other.rank for other in behind)
+    # of ranks that nobody sees, all that is known is that they may be the ones
+    unseen = {member for member in members if member not in ranks} if not behind else ()
+    return frozenset((*(peer.rank for peer in behind), *unseen))
 
 
-def _is_elsewhere(other: Rank, pending: Operation) -> bool:
+def _is_elsewhere(peer: Rank, pending: Operation) -> bool:
     """Whether it has begun this operation too, but waits in an earlier one, or in another group's."""
-    first = other.pending
+    first = peer.pending
     if first is None:
         return False
     if first.group == pending.group:
@@ -83,8 +85,8 @@ def _is_elsewhere(other: Rank, pending: Operation) -> bool:
     return True
 
 
-def _has_completed(other: Rank, pending: Operation) -> bool:
-    first, number = other.pending, other.numbers.get(pending.group, 0)
+def _has_completed(peer: Rank, pending: Operation) -> bool:
+    first, number = peer.pending, peer.numbers.get(pending.group, 0)
     return number >= pending.number and (
         first is None or first.group != pending.group or first.number > number
     )
@@ -122,7 +124,7 @@ def _by_ends(
     if many:
         return Verdict(Kind.NETWORK, evidence=(_still(look), *_scene(look)))
     kinds = Counter(_kind(rank) for rank in named)
-    (kind, _), *_rest = kinds.most_common()
+    (kind, _), *_ = kinds.most_common()
     return _named(kind, [rank for rank in named if _kind(rank) is kind], look, edges)
 
 
@@ -150,10 +152,10 @@ def _by_difference(look: Look, edges: Mapping[int, frozenset[int]], limits: Thre
     """All wait, in a circle or together: who is in another operation than its group, or in a new order?"""
     odd = _minority(look) or _minority(look, sizes=True)
     if odd:
-        return _named(Kind.OTHER, odd, look, edges)
-    seen = frozenset().union(*(rank.orders for rank in look.ranks))
-    new = [rank for rank in look.ranks if rank.order and rank.order not in seen]
-    if len(new) == 1 and seen:
+        return _named(Kind.MISMATCH, odd, look, edges)
+    past_orders = frozenset().union(*(rank.orders for rank in look.ranks))
+    new = [rank for rank in look.ranks if rank.order and rank.order not in past_orders]
+    if len(new) == 1 and past_orders:
         return _named(Kind.ORDER, new, look, edges)
     if look.still >= limits.long:
         return Verdict(Kind.NETWORK, evidence=(_still(look), *_scene(look)))
@@ -169,7 +171,7 @@ def _minority(look: Look, *, sizes: bool = False) -> list[Rank]:
     odd: list[Rank] = []
     for ranks in scenes.values():
         names = Counter(_call(rank.pending, sizes=sizes) for rank in ranks)
-        (usual, count), *_rest = names.most_common()
+        (usual, count), *_ = names.most_common()
         if len(names) > 1 and 2 * count > len(ranks):
             odd += [rank for rank in ranks if _call(rank.pending, sizes=sizes) != usual]
     return odd
@@ -195,9 +197,9 @@ def _named(kind: Kind, ranks: list[Rank], look: Look, edges: Mapping[int, frozen
 
 def _about(rank: Rank, look: Look, edges: Mapping[int, frozenset[int]]) -> Iterator[str]:
     """What speaks against one rank."""
-    ranks = {other.rank: other for other in look.ranks}
+    ranks = {peer.rank: peer for peer in look.ranks}
     waiting = [ranks[r] for r, targets in edges.items() if rank.rank in targets and r != rank.rank]
-    operations = Counter(other.pending for other in waiting if other.pending is not None)
+    operations = Counter(peer.pending for peer in waiting if peer.pending is not None)
     for operation, count in operations.most_common(1):
         begun = rank.numbers.get(operation.group, 0)
         who = "1 rank waits" if count == 1 else f"{count} ranks wait"
@@ -218,5 +220,5 @@ def _scene(look: Look) -> Iterator[str]:
 
 
 def _still(look: Look) -> str:
-    what = "no rank has begun an operation" if look.begun else "the log has not grown"
-    return f"{what} for {look.still:.0f} s"
+    silence = "no rank has begun an operation" if look.begun else "the log has not grown"
+    return f"{silence} for {look.still:.0f} s"
