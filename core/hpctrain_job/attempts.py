@@ -27,6 +27,8 @@ SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
 SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
+HUNG = 79
+"""The exit code of a step that its watch ended."""
 DEAF = 128 + signal.SIGUSR1
 """The exit code of a program that the warning killed: it does not listen for it."""
 NEARLY = 0.9
@@ -158,8 +160,8 @@ def cause(code: int, told: str, reason: str, *, is_refused: bool, lost_nodes: bo
         return Cause.SAVED
     if told == "TERM" or (told == "USR1" and code == DEAF):
         return Cause.LIMIT
-    if code == DIVERGED:
-        return Cause.DIVERGED
+    if code in (DIVERGED, HUNG):
+        return Cause.DIVERGED if code == DIVERGED else Cause.HUNG
     return Cause.NODE if lost_nodes else Cause.FAILED
 
 
@@ -240,6 +242,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         lines = begin(step, options.job, nodes, stop_file)
     else:
         attempts = step.record().attempts
+        if options.code == HUNG:
+            nodes += _blamed(step, options.job, attempts[-1].nodes if attempts else ())
         share = (time.time() - attempts[-1].began) / step.terms().time if attempts else 0.0
         refused = (step.folder / "fabric").is_file() and (step.folder / "fabric").read_text().startswith(
             "refused:"
@@ -255,6 +259,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         lines = end(step, options.job, why, nodes, stop_file)
     print("\n".join(lines))
     return 0
+
+
+def _blamed(step: Step, job: str, nodes: Sequence[str]) -> list[str]:
+    from hpctrain_job.hangs import verdicts  # the control plane reads this module and judges nobody
+
+    return list(verdicts.blamed(step.folder, job, nodes))
 
 
 def _parser() -> ArgumentParser:

@@ -24,8 +24,10 @@ from hpctrain_job.hangs import verdicts
 from tests.conftest import needs
 from tests.hangs.ports import free_port
 
-TERMS = {"suspect": 2.0, "watch": 1.5, "busy": 5.0, "long": 30.0, "gone": 1.5, "silent": 20.0}
+TERMS = {"suspect": 2.0, "watch": 1.5, "busy": 5.0, "long": 120.0, "gone": 1.5, "silent": 20.0}
 WORLD = 4
+PATIENCE = 120.0
+"""Seconds; for a machine that has much else to do."""
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRON = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT / 'core'}:{ROOT}"}
 SOAK = int(os.environ.get("HPCTRAIN_SOAK", "1"))
@@ -69,7 +71,7 @@ class Ranks:
         """Kill what is left of them."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
-        assert self.wait(20) is not None
+        assert self.wait(60) is not None
 
 
 class Trainings:
@@ -123,7 +125,7 @@ def watched(folder: Path, trainings: Trainings, case: dict[str, Any], *options: 
     finally:
         ranks.end()
         for watch in watches:
-            assert watch.wait(20) == 0, "a watch ends with the ranks"
+            assert watch.wait(60) == 0, "a watch ends with the ranks"
         assert not list(folder.glob("pulse*"))
 
 
@@ -156,7 +158,7 @@ def test_the_rank_that_hangs_is_named(tmp_path: Path, trainings: Trainings, even
     if event in ("loop", "deaf_loop"):  # rank 0 alone has the time of an evaluation
         case["rank"] = max(1, case["rank"])
     with watched(tmp_path, trainings, case) as ranks:
-        written = verdict_of(tmp_path, 40, ranks)
+        written = verdict_of(tmp_path, PATIENCE, ranks)
     assert written is not None, (case, trainings.log.read_text())
     assert (written.ranks, written.node_ranks) == ((case["rank"],), (case["rank"] // 2,)), (case, written)
     assert written.kind in HANGS[event]
@@ -173,7 +175,7 @@ def test_a_slow_phase_accuses_nobody(tmp_path: Path, trainings: Trainings, event
     if event == "save":  # the first step is slow too
         case["at"] = 0
     with watched(tmp_path, trainings, case) as ranks:
-        assert verdict_of(tmp_path, 60, ranks) is None, case
+        assert verdict_of(tmp_path, PATIENCE, ranks) is None, case
         assert ranks.poll() == 0, trainings.log.read_text()
     assert not (tmp_path / "steps/train" / verdicts.FILE).exists()
 
@@ -181,7 +183,7 @@ def test_a_slow_phase_accuses_nobody(tmp_path: Path, trainings: Trainings, event
 def test_ranks_that_hang_are_ended_where_that_is_asked(tmp_path: Path, trainings: Trainings) -> None:
     case = {**drawn(77, "ddp"), "event": "stop"}
     with watched(tmp_path, trainings, case, "--on-hang=stop") as ranks:
-        assert ranks.wait(40) == 0, "all are gone, the stopped one too"
+        assert ranks.wait(PATIENCE) == 0, "all are gone, the stopped one too"
     written = verdicts.newest(tmp_path / "steps/train", "7")
     assert written is not None
     assert written.ends
@@ -194,11 +196,11 @@ def test_ranks_that_hang_are_ended_where_that_is_asked(tmp_path: Path, trainings
 def test_what_moves_again_is_taken_back(tmp_path: Path, trainings: Trainings) -> None:
     case = {**drawn(78, "mesh"), "event": "stop", "steps": 200}
     with watched(tmp_path, trainings, case) as ranks:
-        written = verdict_of(tmp_path, 40, ranks)
+        written = verdict_of(tmp_path, PATIENCE, ranks)
         assert written is not None
         for path in tmp_path.glob(f"pulse*/{written.ranks[0]}.*.json"):
             os.kill(json.loads(path.read_text())["pid"], signal.SIGCONT)
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         while verdicts.newest(tmp_path / "steps/train") is not None and time.monotonic() < end:
             time.sleep(0.1)
         assert verdicts.newest(tmp_path / "steps/train") is None

@@ -68,6 +68,9 @@ class Resources:
     total: Duration | None = attrs.field(default=None, metadata=WHEN_SET)
     """How long the training may take in all, where that is more than one job may: "10d". Jobs of `time`
     (without it: of the queue's longest) follow each other, each from the newest checkpoint before it."""
+    on_hang: Literal["say", "stop", "off"] | None = attrs.field(default=None, metadata=WHEN_SET)
+    """When a training hangs: "say" which rank and node is to blame, as without this key; "stop" it too, so
+    that the next job of `total` goes on without that node; "off": nobody watches."""
     queue: str = ""
     """A queue of the cluster by name; empty: the first that takes the job."""
     account: str = ""

@@ -11,7 +11,7 @@ from attrs import frozen
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.progress import TRAIN
 from hpctrain.run.spent import JobSpan
-from hpctrain_job.attempts import SAVED, Step
+from hpctrain_job.attempts import HUNG, SAVED, Step
 
 Row = Mapping[str, Any]
 _SLACK = 2.0
@@ -102,4 +102,4 @@ def _ended_by(span: JobSpan, causes: Mapping[str, str]) -> str:
         return causes[span.job]
     if span.code is None:
         return "left no word"
-    return {0: "finished", SAVED: "saved"}.get(span.code, f"exit code {span.code}")
+    return {0: "finished", SAVED: "saved", HUNG: "hung"}.get(span.code, f"exit code {span.code}")

@@ -123,6 +123,15 @@ class Node:
         return any(_is_same(peer) for peer in self.documents.values() if peer is not document)
 
 
+def is_left(folder: Path) -> bool:
+    """Whether ranks have written there, and all of them are gone."""
+    pulses = []
+    for path in folder.glob("*.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            pulses.append(checked(documents.read(path)))
+    return bool(pulses) and not any(map(_lives, pulses))
+
+
 def checked(document: Any) -> Document:
     """A pulse that is whole; else a ValueError, KeyError or TypeError."""
     if not isinstance(document, dict):

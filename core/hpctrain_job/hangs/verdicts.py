@@ -17,8 +17,6 @@ from hpctrain_job.hangs.evidence import Kind, Verdict
 FILE = "hangs.jsonl"
 ENDED = "hung"
 """The file by which a watch tells the others, and job.sh, that the step is to end."""
-EXIT = 79
-"""With this code a step ends that hung."""
 
 
 @dataclass(frozen=True)

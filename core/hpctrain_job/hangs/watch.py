@@ -21,7 +21,7 @@ from typing import Any
 
 from hpctrain_job.hangs import judgement, pages, processes, verdicts
 from hpctrain_job.hangs.evidence import Kind, Look, Verdict
-from hpctrain_job.hangs.node import Node
+from hpctrain_job.hangs.node import Node, is_left
 from hpctrain_job.hangs.pulse import FOLDER, private
 from hpctrain_job.hangs.thresholds import Thresholds
 
@@ -59,6 +59,7 @@ class Watch:
 
     def run_to_end(self) -> None:
         """Look until the ranks are gone."""
+        sweep(self.node.folder)
         while self._is_needed():
             self.tick(time.monotonic())
             time.sleep(TICK)
@@ -96,7 +97,7 @@ class Watch:
         if verdict.hangs:
             ends = self.stops and verdict.kind not in NOT_ENDED
             verdicts.write(self.step, self.job, verdict, ends=ends)
-            self._say(verdicts.sentence(verdict), *verdict.evidence)
+            self._say(f"{verdicts.sentence(verdict)} ({'; '.join(verdict.evidence)})")
             if ends:
                 (self.step / verdicts.ENDED).write_text(f"{verdicts.sentence(verdict)}\n", encoding="utf-8")
         elif self.standing.hangs:
@@ -104,10 +105,10 @@ class Watch:
             self._say("what hung moves again")
         self.standing = verdict
 
-    def _say(self, *lines: str) -> None:
-        """Lines at the end of the step's log."""
+    def _say(self, line: str) -> None:
+        """A line at the end of the step's log."""
         with (self.run / "logs" / f"{self.name}.log").open("a", encoding="utf-8") as log:
-            log.write("".join(f"hpctrain: {line}\n" for line in lines))
+            log.write(f"hpctrain: {line}\n")
         self.sizes = self._sign_sizes()
 
     def _write_page(self, now: float) -> Path:
@@ -145,6 +146,13 @@ class Watch:
         return processes.born(self.parent) == self.parent_born != "" and (
             processes.sample(self.parent, 0.0) is not None
         )
+
+
+def sweep(folder: Path) -> None:
+    """Remove what earlier jobs left beside it: most schedulers end a watch before it could."""
+    for left in folder.parent.glob(f"hpctrain-{os.getuid()}-*"):
+        if left != folder and private(str(left)) is not None and is_left(left):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _kill(pid: int, number: signal.Signals) -> None:
