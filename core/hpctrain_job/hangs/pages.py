@@ -37,15 +37,15 @@ def read(folder: Path, own_page: Path, silent: float) -> Look:
     now = own_page.stat().st_mtime
     ranks: list[Rank] = []
     members: dict[str, tuple[int, ...]] = {}
-    stills = []
+    stills: list[float] = []
     for path, document in _pages(folder):
-        age = max(0.0, now - path.stat().st_mtime)
-        for row in document["ranks"]:
-            rank = _rank(row)
-            ranks.append(replace(rank, doing=Doing.SILENT) if age > silent else rank)
-        if age <= silent:
-            stills.append(float(document["still"]) + age)
-        members |= {group: groups.unpack(packed) for group, packed in document["members"].items()}
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # cut off by a full disk
+            age = max(0.0, now - path.stat().st_mtime)
+            page = [_rank(row) for row in document["ranks"]]
+            still = float(document["still"]) + age
+            members |= {group: groups.unpack(packed) for group, packed in document["members"].items()}
+            ranks += [replace(rank, doing=Doing.SILENT) for rank in page] if age > silent else page
+            stills += [still] if age <= silent else []
     return Look(min(stills, default=0.0), tuple(sorted(ranks, key=lambda rank: rank.rank)), members)
 
 

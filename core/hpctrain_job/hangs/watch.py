@@ -61,7 +61,11 @@ class Watch:
         """Look until the ranks are gone."""
         sweep(self.node.folder)
         while self._is_needed():
-            self.tick(time.monotonic())
+            try:
+                self.tick(time.monotonic())
+            except OSError as error:  # a full disk, a file server that does not answer: the next look may do
+                print(f"hpctrain: {error}", file=sys.stderr)
+                time.sleep(PAGE)
             time.sleep(TICK)
         shutil.rmtree(self.node.folder, ignore_errors=True)
 
