@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import attrs
 import pytest
 
 from hpctrain.cli.commands.status import _json
 from hpctrain.model.job import State
+from hpctrain.model.plan import Plan
 from hpctrain.model.step import Ranks
 from hpctrain.run import diagnose, failures
 from hpctrain.run.hanging import hanging
@@ -26,6 +28,26 @@ PROGRAM = Path(__file__).with_name("program.py").read_text()
 pytestmark = pytest.mark.torch
 
 
+def watched(planned: Plan, on_hang: Literal["stop", "off"] | None, nodes: int, per_node: int) -> Plan:
+    """The plan with ranks on each node, and a watch."""
+    (step,) = planned.steps
+    launch = attrs.evolve(step.step.launch, ranks=Ranks.PER_GPU, nodes=nodes, gpus_per_node=per_node)
+    resources = attrs.evolve(planned.run.resources, on_hang=on_hang)
+    return attrs.evolve(
+        planned,
+        run=attrs.evolve(planned.run, resources=resources),
+        steps=(attrs.evolve(step, step=attrs.evolve(step.step, launch=launch)),),
+    )
+
+
+def prepare(run: ChainRun) -> None:
+    """The program in the run's folder, and thresholds that a test has time for."""
+    (run.path / "program.py").write_text(PROGRAM)
+    rank = run.path / "steps/train/rank.sh"
+    words = " ".join(f"--term {name} {seconds}" for name, seconds in TERMS.items())
+    rank.write_text(rank.read_text().replace("${HPC_HANG_TERMS:-}", words))
+
+
 @pytest.fixture
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -34,21 +56,9 @@ def run(
     python = os.environ.get("HPCTRAIN_TORCH_PYTHON", "")
     needs("torch", bool(python), "HPCTRAIN_TORCH_PYTHON names no interpreter with torch")
     monkeypatch.setenv("HOME", str(tmp_path))
-    words = " ".join(f"--term {name} {seconds}" for name, seconds in TERMS.items())
-    script = f"exec {python} program.py flag"
-    planned = plan("local", script, total="300s", time="200s")
-    (step,) = planned.steps
-    launch = attrs.evolve(step.step.launch, ranks=Ranks.PER_GPU, gpus_per_node=2)
-    resources = attrs.evolve(planned.run.resources, on_hang=request.param)
-    planned = attrs.evolve(
-        planned,
-        run=attrs.evolve(planned.run, resources=resources),
-        steps=(attrs.evolve(step, step=attrs.evolve(step.step, launch=launch)),),
-    )
-    made = ChainRun.create(tmp_path, planned, environ())
-    (made.path / "program.py").write_text(PROGRAM)
-    rank = made.path / "steps/train/rank.sh"
-    rank.write_text(rank.read_text().replace("${HPC_HANG_TERMS:-}", words))
+    planned = plan("local", f"exec {python} program.py flag", total="300s", time="200s")
+    made = ChainRun.create(tmp_path, watched(planned, request.param, nodes=1, per_node=2), environ())
+    prepare(made)
     yield made
     made.live.cancel()
 
