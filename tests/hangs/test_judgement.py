@@ -50,7 +50,7 @@ ABSENT = [  # what the rank does for whom the others wait, how it is called, fro
     (Doing.UNKNOWN, {}, Kind.BUSY, 180.0),
     (Doing.MOVING, {}, Kind.LONG, 1800.0),
     (Doing.CHILD, {}, Kind.LONG, 1800.0),
-    (Doing.IDLE, {"phase": "saving"}, Kind.LONG, 1800.0),
+    (Doing.IDLE, {"stack": ("train.py:main", "trainer.py:_save_checkpoint")}, Kind.LONG, 1800.0),
     (Doing.BUSY, {"stack": ("train.py:main", "trainer.py:evaluate")}, Kind.LONG, 1800.0),
 ]
 

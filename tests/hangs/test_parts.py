@@ -24,7 +24,7 @@ from hpctrain_job.hangs.thresholds import Thresholds
 
 RANK = Rank(
     3, "n1", 1, {"0(0:4:1)": 7}, Operation("0(0:4:1)", 7, "gloo:all_reduce", "10"), "a > b",
-    frozenset({"b > a"}), ("train.py:main",), "", Doing.IDLE, 2.0,
+    frozenset({"b > a"}), ("train.py:main",), Doing.IDLE, 2.0,
 )  # fmt: skip
 
 

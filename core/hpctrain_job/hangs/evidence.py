@@ -53,8 +53,6 @@ class Rank:
     """All such pairs that it has completed."""
     stack: tuple[str, ...] = ()
     """Its main thread, outermost first: `file:function`."""
-    phase: str = ""
-    """What the trainer says that it does: saving, evaluation."""
     doing: Doing = Doing.UNKNOWN
     watched: float = 0.0
     """For how many seconds its process has been looked at."""

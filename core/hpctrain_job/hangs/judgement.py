@@ -56,9 +56,9 @@ def waits(look: Look) -> Mapping[int, frozenset[int]]:
 
 
 def phase_of(rank: Rank) -> str:
-    """What the trainer says it does, else the word of its stack that may take long."""
+    """The word of its stack that may take long in good health; empty where there is none."""
     stack = " ".join(rank.stack).lower()
-    return rank.phase or next((word for word in PHASE_WORDS if word in stack), "")
+    return next((word for word in PHASE_WORDS if word in stack), "")
 
 
 def _waits_for(
