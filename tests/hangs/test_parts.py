@@ -21,6 +21,7 @@ from hpctrain_job.hangs.evidence import Doing, Kind, Operation, Rank, Verdict
 from hpctrain_job.hangs.node import Node, checked
 from hpctrain_job.hangs.processes import Sample
 from hpctrain_job.hangs.thresholds import Thresholds
+from hpctrain_job.hangs.watch import sweep
 
 RANK = Rank(
     3, "n1", 1, {"0(0:4:1)": 7}, Operation("0(0:4:1)", 7, "gloo:all_reduce", "10"), "a > b",
@@ -141,6 +142,16 @@ def test_only_the_own_folder_is_written_to(tmp_path: Path) -> None:
     assert pulse.private(str(tmp_path / "link")) is None
     assert pulse.private("") is None
     assert pulse.private(str(tmp_path / "new")) == tmp_path / "new"
+
+
+def test_what_a_job_left_in_memory_is_removed_by_the_next_watch(tmp_path: Path) -> None:
+    folders = [tmp_path / f"hpctrain-{os.getuid()}-{n}" for n in range(3)]
+    for folder in folders:
+        folder.mkdir(mode=0o700)
+    (folders[1] / "watch").write_text("1 0")
+    (folders[2] / "watch").write_text(f"{os.getpid()} {processes.born(os.getpid())}")
+    sweep(folders[0])
+    assert [folder.exists() for folder in folders] == [True, False, True]
 
 
 def test_a_verdict_is_read_while_it_holds(tmp_path: Path) -> None:

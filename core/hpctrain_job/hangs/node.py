@@ -19,6 +19,8 @@ Document = Mapping[str, Any]
 SHORTEST = 1.0
 """Seconds; shorter pauses than two ticks of a pulse are none."""
 RECENT = 100
+WATCH = "watch"
+"""The file in the folder that says which process watches."""
 
 
 class Node:
@@ -124,12 +126,16 @@ class Node:
 
 
 def is_left(folder: Path) -> bool:
-    """Whether ranks have written there, and all of them are gone."""
+    """Whether a watch was there, and it and all ranks that wrote there are gone."""
+    with contextlib.suppress(OSError, ValueError):
+        pid, _, born = (folder / WATCH).read_text(encoding="utf-8").partition(" ")
+        if processes.born(int(pid)) == born:
+            return False
     pulses = []
     for path in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             pulses.append(checked(documents.read(path)))
-    return bool(pulses) and not any(map(_lives, pulses))
+    return (folder / WATCH).exists() and not any(map(_lives, pulses))
 
 
 def checked(document: Any) -> Document:

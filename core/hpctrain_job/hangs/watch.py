@@ -21,7 +21,7 @@ from typing import Any
 
 from hpctrain_job.hangs import judgement, pages, processes, verdicts
 from hpctrain_job.hangs.evidence import Kind, Look, Verdict
-from hpctrain_job.hangs.node import Node, is_left
+from hpctrain_job.hangs.node import WATCH, Node, is_left
 from hpctrain_job.hangs.pulse import FOLDER, private
 from hpctrain_job.hangs.thresholds import Thresholds
 
@@ -59,6 +59,10 @@ class Watch:
 
     def run_to_end(self) -> None:
         """Look until the ranks are gone."""
+        with contextlib.suppress(OSError):
+            (self.node.folder / WATCH).write_text(
+                f"{os.getpid()} {processes.born(os.getpid())}", encoding="utf-8"
+            )
         sweep(self.node.folder)
         while self._is_needed():
             try:
