@@ -126,16 +126,17 @@ class Node:
 
 
 def is_left(folder: Path) -> bool:
-    """Whether a watch was there, and it and all ranks that wrote there are gone."""
-    with contextlib.suppress(OSError, ValueError):
-        pid, _, born = (folder / WATCH).read_text(encoding="utf-8").partition(" ")
-        if processes.born(int(pid)) == born:
-            return False
+    """Whether all ranks that wrote there are gone; where none has, whether the watch is."""
     pulses = []
     for path in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             pulses.append(checked(documents.read(path)))
-    return (folder / WATCH).exists() and not any(map(_lives, pulses))
+    if pulses:
+        return not any(map(_lives, pulses))
+    with contextlib.suppress(OSError, ValueError):
+        pid, _, born = (folder / WATCH).read_text(encoding="utf-8").partition(" ")
+        return processes.born(int(pid)) != born
+    return False
 
 
 def checked(document: Any) -> Document:
