@@ -55,11 +55,13 @@ soak: setup
 	HPCTRAIN_SOAK=100 tests/setup/test.sh -m slow tests/data
 	HPCTRAIN_SOAK=200 tests/setup/test.sh -m slow tests/twin/test_overlay_rounds.py
 	HPCTRAIN_SOAK=10 tests/setup/test.sh tests/hostile
+	HPCTRAIN_SOAK=34 tests/setup/test.sh -m torch tests/hangs
 bench: $(VENV)/.installed
 	tests/setup/demo.sh --once
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.data
 	$(BIN)/python -m bench.report
+	$(BIN)/python -m bench.pulse "$$(tests/setup/torch.sh)"
 	$(BIN)/python -m bench.convert --peers "$$(tests/setup/torch.sh deepspeed)"
 clean:
 	rm -rf $(VENV) build dist .cache hpctrain-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -28,6 +28,8 @@ SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
 SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
+HUNG = 79
+"""The exit code of a step that its watch ended."""
 DEAF = 128 + signal.SIGUSR1
 """The exit code of a program that the warning killed: it does not listen for it."""
 LOOKS_APART = 30.0
@@ -182,8 +184,8 @@ def cause(code: int, told: str, reason: str, *, is_refused: bool, lost_nodes: bo
         return Cause.SAVED
     if told == "TERM" or (told == "USR1" and code == DEAF):
         return Cause.LIMIT
-    if code == DIVERGED:
-        return Cause.DIVERGED
+    if code in (DIVERGED, HUNG):
+        return Cause.DIVERGED if code == DIVERGED else Cause.HUNG
     return Cause.NODE if lost_nodes else Cause.FAILED
 
 
@@ -264,6 +266,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         lines = begin(step, options.job, nodes, stop_file)
     else:
         attempts = step.record().attempts
+        if options.code == HUNG:
+            nodes += _blamed(step, options.job, attempts[-1].nodes if attempts else ())
         share = (time.time() - attempts[-1].began) / step.terms().time if attempts else 0.0
         refused = (step.folder / "fabric").is_file() and (step.folder / "fabric").read_text().startswith(
             "refused:"
@@ -291,6 +295,12 @@ def _lack_of_room(step: Step) -> str:
     if lack:
         print(f"hpctrain: no room for another checkpoint: {lack}", file=sys.stderr)
     return lack
+
+
+def _blamed(step: Step, job: str, nodes: Sequence[str]) -> list[str]:
+    from hpctrain_job.hangs import verdicts  # the control plane reads this module and judges nobody
+
+    return list(verdicts.blamed(step.folder, job, nodes))
 
 
 def _parser() -> ArgumentParser:

@@ -28,6 +28,8 @@ class Cause(enum.Enum):
     """A node failed under it."""
     LOST = "lost"
     """It left no word: its first node died, or everything of it was killed at once."""
+    HUNG = "hung"
+    """Nothing moved any more, and its watch ended it."""
     FAILED = "failed"
     """Its program failed; the reason is not known to be for ever."""
     SETTING = "wrong setting"

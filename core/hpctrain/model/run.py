@@ -71,6 +71,9 @@ class Resources:
     requeue: bool | None = attrs.field(default=None, metadata=WHEN_SET)
     """Of a training longer than one job: true: one job, which has itself queued again under its id, where the
     site wants that (Slurm); false: several jobs, each behind the one before."""
+    on_hang: Literal["say", "stop", "off"] | None = attrs.field(default=None, metadata=WHEN_SET)
+    """When a training hangs: "say" which rank and node is to blame, as without this key; "stop" it too, so
+    that the next job of `total` goes on without that node; "off": nobody watches."""
     queue: str = ""
     """A queue of the cluster by name; empty: the first that takes the job."""
     account: str = ""

@@ -141,6 +141,8 @@ hpc_end() {
   if [[ -e steps/$HPC_STEP/fabric && $(<"steps/$HPC_STEP/fabric") == refused:* ]]; then
     code=78 hpc_signal=
   fi
+  # its watch ended it: hpctrain_job.attempts knows the code
+  if [[ -e steps/$HPC_STEP/hung && $code != 0 && -z $hpc_signal ]]; then code=79; fi
   [[ $code != 0 ]] || : >"steps/$HPC_STEP/finished"
   hpc_record "$code"
   hpc_note ended "$code"
@@ -261,7 +263,7 @@ hpc_begin_job() {
   trap hpc_end EXIT
   trap 'hpc_forward USR1' USR1
   trap 'hpc_forward TERM' TERM
-  rm -f "steps/$HPC_STEP/exit"
+  rm -rf "steps/$HPC_STEP/exit" "steps/$HPC_STEP/hung" "steps/$HPC_STEP/nodes"
   hpc_note began
   # where this attempt begins in logs that all attempts append to: `diagnose` reads no earlier one's failure
   find logs -maxdepth 1 -name "$HPC_STEP.*" -size +0 -printf '%s %f\n' >"steps/$HPC_STEP/log-sizes" || :

@@ -19,6 +19,9 @@ from hpctrain.plan import chain
 from hpctrain.render import files, shell
 from hpctrain.versions import RECORD
 
+JOB_ZIP = "$HPC_RUN/code/job.zip"
+PULSE = "hpctrain_job/hangs/hook"
+"""Where in it Python finds what begins the pulse of a rank."""
 STATE = "state"
 """The role that holds secrets: private, never under a run directory."""
 
@@ -83,8 +86,8 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     folder = f"steps/{planned.name}"
     texts = {
         f"{folder}/job.sh": job(planned, plan, binding, shape),
-        f"{folder}/rank.sh": rank(planned, binding, shape),
-        f"{folder}/task.sh": task(planned, binding),
+        f"{folder}/rank.sh": rank(planned, binding, shape, on_hang(planned, plan)),
+        f"{folder}/task.sh": task(planned, binding, watched=bool(on_hang(planned, plan))),
     }
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
@@ -94,6 +97,12 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
     return texts | {f"{folder}/{path}": text for path, text in shape.files.items()}
+
+
+def on_hang(planned: PlannedStep, plan: Plan) -> str:
+    """What the watch beside the ranks does when they hang; empty: there is none."""
+    choice = plan.run.resources.on_hang or "say"
+    return choice if planned.step.trains and choice != "off" else ""
 
 
 def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str:
@@ -154,7 +163,7 @@ def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
     )
 
 
-def rank(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
+def rank(planned: PlannedStep, binding: Binding, shape: Shape, response: str = "") -> str:
     """rank.sh: who this rank is, its log, and the way into the environment."""
     step = planned.step
     log = [f'exec >>"logs/{step.name}.rank$HPC_RANK.log" 2>&1', _PLACED] if step.launch.world > 1 else []
@@ -167,17 +176,19 @@ def rank(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
             'cd "$HPC_RUN"',
             *shape.rank,
             *_variables(planned.around.env, Scope.NODE, binding),
+            *(_watch(step.name, response) if response else ()),
             *log,
             f"exec {enter} steps/{step.name}/task.sh",
         ]
     )
 
 
-def task(planned: PlannedStep, binding: Binding) -> str:
+def task(planned: PlannedStep, binding: Binding, *, watched: bool = False) -> str:
     """task.sh: the variables of the task, then the commands; the last one takes the shell's place
     so that signals reach it."""
     around, step = planned.around, planned.step
     commands = [shell.line(value, binding) for value in step.commands]
+    search = f"{JOB_ZIP}:{JOB_ZIP}/{PULSE}" if watched else JOB_ZIP
     if commands and isinstance(step.commands[-1], Cmd) and step.commands[-1].cwd is None:
         commands[-1] = f"exec {commands[-1]}"
     return _text(
@@ -186,10 +197,21 @@ def task(planned: PlannedStep, binding: Binding) -> str:
             "set -euo pipefail",
             'cd "$HPC_RUN"',
             *_variables(around.env, Scope.TASK, binding),
-            'export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"',
+            f'export PYTHONPATH="{search}${{PYTHONPATH:+:$PYTHONPATH}}"',
             *(shell.line(value, binding) for value in around.task),
             *commands,
         ]
+    )
+
+
+def _watch(step: str, response: str) -> tuple[str, ...]:
+    """The watch of a node, beside its first rank and none of its children; pulses are written to memory."""
+    return (
+        'export HPC_PULSE="/dev/shm/hpctrain-$UID-$HPC_JOB.$HPC_ATTEMPT.$HPC_NODE_RANK"',
+        "if ((HPC_LOCAL_RANK == 0)); then",
+        f'  (PYTHONPATH={JOB_ZIP} "$HPC_PYTHON" -m hpctrain_job.hangs.watch --parent=$$ \\',
+        f"    --on-hang={response} ${{HPC_HANG_TERMS:-}} </dev/null >>steps/{step}/watch.log 2>&1 &)",
+        "fi",
     )
 
 

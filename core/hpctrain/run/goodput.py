@@ -11,7 +11,7 @@ from attrs import frozen
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.progress import TRAIN
 from hpctrain.run.spent import JobSpan
-from hpctrain_job.attempts import SAVED, Step
+from hpctrain_job.attempts import HUNG, SAVED, Step
 from hpctrain_job.metrics import lost
 
 Row = Mapping[str, Any]
@@ -104,4 +104,4 @@ def _ended_by(span: JobSpan, causes: Mapping[str, str]) -> str:
         return causes[span.job]
     if span.code is None:
         return "left no word"
-    return {0: "finished", SAVED: "saved"}.get(span.code, f"exit code {span.code}")
+    return {0: "finished", SAVED: "saved", HUNG: "hung"}.get(span.code, f"exit code {span.code}")

@@ -14,6 +14,7 @@ from hpctrain.cli.show.states import STYLES, reason_of
 from hpctrain.model.job import State
 from hpctrain.run.checkpoints import Saved, saved
 from hpctrain.run.find import open_run
+from hpctrain.run.hanging import hanging
 from hpctrain.run.status import RunState, StepState
 from hpctrain.run.vitals import Vitals
 from hpctrain.run.watching import Watched
@@ -23,6 +24,7 @@ from hpctrain_job.chain import STOPPED
 
 if TYPE_CHECKING:
     from hpctrain.run.chain_state import ChainState
+    from hpctrain_job.hangs.verdicts import Written
 
 
 @click.command("status")
@@ -42,7 +44,7 @@ def command(out: Out, run: str | None) -> int:
             state=run_state.state.value,
             age_s=round(run_state.answer.age_s, 1),
             silent=[p.message for p in run_state.answer.silent],
-            steps=[_json(step) for step in run_state.steps],
+            steps=[_json(step, hanging(directory, step)) for step in run_state.steps],
             metrics=dict(watched.readings.last),
             training=live_line.as_json(vitals, time.time())["training"],
             saved=_saved_json(model),
@@ -56,6 +58,10 @@ def command(out: Out, run: str | None) -> int:
     for step in run_state.steps:
         if step.chain is not None:
             out.lines(out.term.wrapped(_chain_line(step.chain)))
+    for step in run_state.steps:
+        if (verdict := hanging(directory, step)) is not None:
+            out.lines(out.term.wrapped(f"hang         {verdict.words}"))
+            out.lines(part for line in verdict.evidence for part in out.term.wrapped(f"             {line}"))
     if (place := live.stop_file()) and run_state.is_in_progress:
         out.lines([f"stop file    {place}"])
     out.lines(_model_lines(model, now))
@@ -119,7 +125,7 @@ def _why(step: StepState) -> str:
     return ", ".join(filter(None, (reason_of(step), origin_note))) or "-"
 
 
-def _json(step: StepState) -> dict[str, Any]:
+def _json(step: StepState, verdict: Written | None) -> dict[str, Any]:
     return {
         "step": step.step,
         "state": step.state.value,
@@ -130,6 +136,7 @@ def _json(step: StepState) -> dict[str, Any]:
         "said": step.source,
         "origin": step.origin or None,
         **({"chain": _chain_json(step.chain)} if step.chain else {}),
+        **({"hang": _hang_json(verdict)} if verdict else {}),
     }
 
 
@@ -141,6 +148,18 @@ def _chain_json(chain: ChainState) -> dict[str, Any]:
         "left_s": round(chain.left_s),
         "ended": chain.ended or None,
         "avoided": list(chain.avoided),
+    }
+
+
+def _hang_json(verdict: Written) -> dict[str, Any]:
+    return {
+        "kind": verdict.kind,
+        "says": verdict.words,
+        "ranks": list(verdict.ranks),
+        "nodes": list(verdict.nodes),
+        "evidence": list(verdict.evidence),
+        "at": verdict.at,
+        "stopped": verdict.ends,
     }
 
 

@@ -27,6 +27,6 @@ export TOKENIZERS_PARALLELISM=false  # trainers:nanotron: its threads do not sur
 export CUDA_DEVICE_MAX_CONNECTIONS=1  # trainers:nanotron: nanotron asserts it: order of its streams
 export PYTHONPATH="${HPC_SOURCE}"/src"${PYTHONPATH:+:$PYTHONPATH}"  # trainers:nanotron: nanotron itself, at the revision that the run names
 export WANDB_MODE=offline  # run file: the run file sets it
-export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$HPC_RUN/code/job.zip:$HPC_RUN/code/job.zip/hpctrain_job/hangs/hook${PYTHONPATH:+:$PYTHONPATH}"
 cd "${HPC_SOURCE}"
 exec python -m torch.distributed.run --nnodes "${HPC_NODES}" --node-rank "${HPC_NODE_RANK}" --nproc-per-node 4 --master-addr "${HPC_HEAD}" --master-port "${HPC_PORT}" run_train.py --config-file "${HPC_RUN}"/steps/train/nanotron.yaml

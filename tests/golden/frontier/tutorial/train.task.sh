@@ -49,6 +49,6 @@ export TOKENIZERS_PARALLELISM=false  # trainers:trl: its threads do not survive 
 [[ -v TORCH_HOME ]] || export TORCH_HOME="${HPC_RUN}"/cache/torch  # trainers:trl: weights that torch fetches; home folders are small
 [[ -v WANDB_DIR ]] || export WANDB_DIR="${HPC_RUN}"  # trainers:trl: where `hpctrain sync` looks for what was logged without a network
 [[ -v WANDB_DATA_DIR ]] || export WANDB_DATA_DIR="${HPC_RUN}"/cache/wandb  # trainers:trl: artifacts that wait to be sent; the default is in the home folder
-export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$HPC_RUN/code/job.zip:$HPC_RUN/code/job.zip/hpctrain_job/hangs/hook${PYTHONPATH:+:$PYTHONPATH}"
 bash "${HPC_RUN}"/steps/"${HPC_STEP}"/deepspeed_env.sh PATH LD_LIBRARY_PATH ROCM_HOME TORCH_EXTENSIONS_DIR CC CXX HF_HUB_OFFLINE HF_DATASETS_OFFLINE TRANSFORMERS_OFFLINE 'FI_*' 'HSA_*' 'MIOPEN_*' 'NCCL_*' 'RCCL_*' 'TORCH_NCCL_*' TRITON_CACHE_DIR CONDA_PREFIX HF_HOME OMP_NUM_THREADS
 exec python -m hpctrain_trl --config "${HPC_RUN}"/steps/train/trl.json

@@ -52,7 +52,7 @@ export MASTER_PORT="${HPC_PORT}"  # trainers:command: derived from the job, so t
 [[ -v TORCH_EXTENSIONS_DIR ]] || export TORCH_EXTENSIONS_DIR="${HPC_RUN}"/cache/extensions  # trainers:command: kernels compile at the first start; two users of one cache wait for each other
 [[ -v WANDB_DIR ]] || export WANDB_DIR="${HPC_RUN}"  # trainers:command: where `hpctrain sync` looks for what was logged without a network
 [[ -v WANDB_DATA_DIR ]] || export WANDB_DATA_DIR="${HPC_RUN}"/cache/wandb  # trainers:command: artifacts that wait to be sent; the default is in the home folder
-export PYTHONPATH="$HPC_RUN/code/job.zip${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$HPC_RUN/code/job.zip:$HPC_RUN/code/job.zip/hpctrain_job/hangs/hook${PYTHONPATH:+:$PYTHONPATH}"
 ls -L /projectdir/hpctrain/env/uv-3a79c52849fd/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2 > /dev/null
 cd "${HPC_SOURCE}"
 exec python regression.py --steps 500
