@@ -46,7 +46,9 @@ def test_a_log_is_read_where_it_lies(tmp_path: Path) -> None:
 
 def test_what_is_piped_in_is_read() -> None:
     assert rules("-", given=b"\xff\xfe torch.OutOfMemoryError: HIP out of memory.\n") == ["gpu-memory"]
-    assert "cause  unknown: no rule knows this" in said("-", given="all is well\n").stdout
+    nothing = said("-", given="all is well\n").stdout
+    assert "unknown: no rule knows this" in nothing
+    assert "no line looks like an error: read how the log ends" in nothing
     assert rules("-") == []
 
 
@@ -61,6 +63,7 @@ def test_the_rules_of_a_trainer_and_of_a_cluster_are_asked_where_they_are_named(
     ("args", "message"),
     [
         (("run", "nothing.log"), "no log 'nothing.log'"),
+        (("nothing.log",), "cannot read nothing.log: no such file or directory"),
         (("--on", "leonardo"), "--on and --trainer are for logs"),
         (("-", "--on", "leonado"), 'no cluster "leonado"'),
         (("-", "--trainer", "axolotl"), 'no trainer "axolotl"'),

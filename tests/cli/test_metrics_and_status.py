@@ -157,11 +157,12 @@ def test_logs_that_were_followed_end_as_the_run_does(here: Product, script: str,
 def test_mail_is_refused_where_nobody_sends_it_and_is_no_part_of_the_digest(here: Product) -> None:
     here.write(small("true"))
     refused = here("submit", "--set", "resources.mail=ada@example.org", code=2).stderr
-    assert "error[no-mail]: local of local sends no mail" in refused
+    assert "error[no-mail]: this computer sends no mail about its jobs" in refused
+    assert "error[no-mail]" in here("check", "--set", "resources.mail=ada@example.org", code=2).stderr
     assert "resources.mail" in refused
     assert here.json("runs")["runs"] == []
-    with_mail = here.json("plan", "--set", "resources.mail=ada@example.org")
-    assert with_mail["digest"] == here.json("plan")["digest"]
+    with_mail = here.json("plan", "--on", "frontier", "--set", "resources.mail=ada@example.org")
+    assert with_mail["digest"] == here.json("plan", "--on", "frontier")["digest"]
     wrong = here("plan", "--set", "resources.mail=x@y --wrap=sh", code=2).stderr
     assert "error[mail]: mail is one address" in wrong
 

@@ -193,6 +193,16 @@ def test_lines_in_a_pipe_until_the_run_is_over(here: Product) -> None:
     assert document["training"]["steps"] == 4
 
 
+def test_the_end_of_a_run_among_all_is_a_line_too(here: Product) -> None:
+    here.write(small("sleep 3; exit 3"))
+    here("submit")
+    done = here("watch")
+    lines = [line.split("  ", 1)[1] for line in done.stdout.splitlines()]
+    assert lines[0].startswith("small/1  RUNNING")
+    assert lines[-1].startswith("small/1  FAILED")
+    assert done.stderr == "no run lives; hpctrain runs lists those that are over\n"
+
+
 def test_an_unknown_run_is_said_before_the_screen_is_taken(here: Product) -> None:
     with person(here, "watch", "nothing") as somebody:
         assert somebody.left() == 2

@@ -68,7 +68,7 @@ def _name(site: Site) -> Question:
             yield question.finding(Verdict.UNKNOWN, name)
         elif name and answer.code == 0:
             is_known = any(re.search(pattern, name) for pattern in patterns)
-            mend = f"name the cluster (--on {site.cluster.name}), and mend `detect` of its facts"
+            mend = f"on a login node of {site.cluster.name}, mend `detect` of its facts; elsewhere nothing"
             yield question.finding(
                 Verdict.OK if is_known else Verdict.DIFFERS, name, "" if is_known else mend
             )

@@ -37,9 +37,10 @@ def naming(path: Path, doing: str = "write") -> Iterator[None]:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise HpctrainError.of(
-            "file", f"cannot {doing} {path}: {reason}", hint=_HINTS.get(error.errno or 0, "")
-        ) from error
+        hint = _HINTS.get(error.errno or 0, "")
+        if doing == "write" and error.errno == errno.ENOENT:
+            hint = "make its folder first"
+        raise HpctrainError.of("file", f"cannot {doing} {path}: {reason}", hint=hint) from error
 
 
 def make_folder(path: Path) -> None:

@@ -158,7 +158,7 @@ class Prepared:
             scheduler = plan.cluster.scheduler
             raise ConfigError.of(
                 "no-mail",
-                f"{scheduler} of {plan.cluster.name} sends no mail",
+                f"the scheduler of {plan.cluster.name}, {scheduler}, sends no mail",
                 where="resources.mail",
                 hint="[on.CLUSTER.resources] mail = …      (only where mail is sent)",
             )

@@ -18,6 +18,13 @@ def problems(plan: Plan) -> Iterator[Problem]:
             where="resources.requeue",
             hint="requeue = false      (several processes, each behind the one before)",
         )
+    if plan.run.resources.mail and plan.train is not None:
+        yield Problem(
+            code="no-mail",
+            message="this computer sends no mail about its jobs",
+            where="resources.mail",
+            hint="[on.CLUSTER.resources] mail = …      (only where mail is sent)",
+        )
     jobs = tuple(planned for planned in plan.steps if not planned.here)
     for where in dict.fromkeys(_unread(plan, jobs)):
         yield Problem(

@@ -22,6 +22,7 @@ from hpctrain.run.status import StepState
 from hpctrain.ui.table import facts
 
 STDIN = "-"
+SUFFIXES = (".log", ".out", ".err", ".txt")
 
 
 @click.command("diagnose")
@@ -34,7 +35,8 @@ def command(out: Out, logs: tuple[str, ...], cluster: str, trainer: str) -> int:
 
     Or in any LOG: files of other programs, or - for what is piped in.
     """
-    if any(_is_log(word) for word in logs):
+    may_be_missing = len(logs) == 1 and Path(logs[0]).suffix in SUFFIXES
+    if may_be_missing or any(map(_is_log, logs)):
         return _of_logs(out, logs, diagnose.rules_anywhere(out.environ, cluster, trainer))
     if len(logs) > 1 or cluster or trainer:
         message = (
@@ -115,7 +117,9 @@ def _labelled_facts(diagnosis: Diagnosis, logs: str) -> Iterator[list[tuple[str,
     if diagnosis.causes:
         return
     facts = [("cause", "unknown: no rule knows this")]
-    if diagnosis.first is not None:
+    if diagnosis.first is None:
+        facts.append(("evidence", "no line looks like an error: read how the log ends"))
+    else:
         facts.append(("evidence", f"the first error, {diagnosis.first.place}"))
         facts += [("", line) for line in (*diagnosis.first.before, diagnosis.first.text)]
     yield [*facts, ("logs", logs)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections import deque
@@ -14,6 +15,8 @@ from hpctrain.cli.out import Out
 from hpctrain.cli.shared.survived import goes_on, survived
 from hpctrain.cli.show import live_line, watch_screen
 from hpctrain.cli.show.watch_screen import View
+from hpctrain.errors import HpctrainError
+from hpctrain.model.job import State
 from hpctrain.run import logs
 from hpctrain.run.beside import Beside
 from hpctrain.run.find import open_run
@@ -148,6 +151,10 @@ def _lines(out: Out, look: Callable[[], Snapshot], *, once: bool) -> int:
                 if vitals.state is not topic or due or snapshot.is_over:
                     spoken_of[vitals.title] = (vitals.state, time.monotonic())
                     _one_line(out, vitals)
+            ended = spoken_of.keys() - {vitals.title for vitals in snapshot.runs}
+            for title in sorted(ended):
+                del spoken_of[title]
+                _last_line(out, title)
             sys.stdout.flush()
             if once or snapshot.is_over:
                 break
@@ -158,11 +165,18 @@ def _lines(out: Out, look: Callable[[], Snapshot], *, once: bool) -> int:
     return 0
 
 
+def _last_line(out: Out, title: str) -> None:
+    """How a run ended that lives no more; nothing where it was removed meanwhile."""
+    with contextlib.suppress(HpctrainError):
+        _one_line(out, Watched(open_run(title, out.environ)).vitals())
+
+
 def _say(out: Out, snapshot: Snapshot) -> None:
     """The last word on what was watched, on the screen that stays."""
     for vitals in snapshot.runs:
         _one_line(out, vitals)
-        out.next(f"hpctrain status {vitals.title}")
+        look = "diagnose" if vitals.state is State.FAILED else "status"
+        out.next(f"hpctrain {look} {vitals.title}")
     if not snapshot.runs:
         out.say(NONE)
 
