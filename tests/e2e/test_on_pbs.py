@@ -80,8 +80,10 @@ def test_two_nodes_of_ranks_from_submit_to_the_end(alice: Product, standin: Stan
     assert alice("submit", "run.toml", SITE_LICENCE="it's ours").stdout == "pair/1\n"
     found = until(alice, "pair", "done")
     logs = [p.read_text() for p in sorted(Path(found["path"]).glob("logs/train.rank*.log"))]
-    first = [text.splitlines()[0] for text in logs]
-    assert first == [f"rank {r} of 8 on node{1 + r // 4} sees {r % 4} it's ours" for r in range(8)]
+    placed = [text.splitlines()[0] for text in logs]
+    assert all(line.startswith(f"hpctrain: rank {r} on ") for r, line in enumerate(placed))
+    second = [text.splitlines()[1] for text in logs]
+    assert second == [f"rank {r} of 8 on node{1 + r // 4} sees {r % 4} it's ours" for r in range(8)]
     assert "CANARY" not in "".join(logs)
     assert all("OMP_NUM_THREADS=1\n" in log for log in logs)  # PBS says all cores of a node to each rank
     (row,) = standin.jobs.values()
@@ -138,7 +140,7 @@ def test_an_ejected_chain_runs_without_hpctrain(alice: Product, standin: Standin
     first, train = standin.jobs
     assert f"train job {train}" in said
     assert standin.jobs[train]["stime"] >= standin.jobs[first]["obittime"]
-    assert (alice.folder / "out/logs/train.rank0.log").read_text() == f"{first}\n"
+    assert (alice.folder / "out/logs/train.rank0.log").read_text().splitlines()[1:] == [first]
 
 
 def test_an_ejected_chain_whose_first_job_fails_trains_nothing(alice: Product, standin: Standin) -> None:
@@ -173,6 +175,6 @@ def test_run_here_uses_the_nodes_of_the_job_around_it(
     }
     alice("run", "run.toml", "--here", **inside)
     path = alice.run_path("pair")
-    logs = [p.read_text() for p in sorted(path.glob("logs/train.rank*.log"))]
-    assert logs == [f"rank {r} of 2 in {job} on node{r + 1}\n" for r in range(2)]
+    logs = [p.read_text().splitlines() for p in sorted(path.glob("logs/train.rank*.log"))]
+    assert [lines[1:] for lines in logs] == [[f"rank {r} of 2 in {job} on node{r + 1}"] for r in range(2)]
     assert len(standin.jobs) == 1

@@ -100,9 +100,9 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
 
 
 def on_hang(planned: PlannedStep, plan: Plan) -> str:
-    """What the watch beside the ranks does when they hang; empty: there is none."""
+    """What the watch beside the ranks of the training does when they hang; empty: there is none."""
     choice = plan.run.resources.on_hang or "say"
-    return choice if planned.step.trains and choice != "off" else ""
+    return choice if planned.name == chain.TRAIN and choice != "off" else ""
 
 
 def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str:
