@@ -16,7 +16,7 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 
 ROOT = Path(__file__).parents[2]
 PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"

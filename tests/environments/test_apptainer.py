@@ -20,7 +20,7 @@ from hpctrain.render import shell
 from hpctrain.run.tools import Tools
 from hpctrain_plugins.environments import apptainer
 from tests.defaults.rig import ROLES, cluster, plan
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 
 KNOWN = "nvcr.io/nvidia/pytorch:25.06-py3"
 DIGEST = "sha256:6d46ebd64cfbc74c84e11678c0c5ae298ca97c26171c17a23fd04d23fec5123e"

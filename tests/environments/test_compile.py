@@ -25,7 +25,7 @@ from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels.options import Built
 from tests.defaults.rig import World, cluster, plan
 from tests.environments import stone
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 
 HERE = os.uname().machine
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"

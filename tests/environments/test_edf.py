@@ -20,7 +20,7 @@ from hpctrain_plugins.environments.edf import pins
 from hpctrain_plugins.environments.image import pip
 from tests.e2e.conftest import here as here
 from tests.e2e.product import Product
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 from tests.environments.test_image import DIGEST
 from tests.environments.test_image import registry as registry
 

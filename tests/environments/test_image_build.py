@@ -17,7 +17,7 @@ from hpctrain_plugins.environments.edf import image_request
 from hpctrain_plugins.environments.edf.containerfile import IMAGE_FOLDER, INSIDE, JOB
 from hpctrain_plugins.environments.image import pins
 from tests.environments import nvidia
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 from tests.environments.test_edf import session
 
 LISTED = 'has = "has.txt"\n'

@@ -21,7 +21,7 @@ from hpctrain_plugins.environments import apptainer
 from hpctrain_plugins.environments.image import pip
 from tests.defaults.rig import World, cluster, plan
 from tests.environments import nvidia
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 from tests.environments.test_image import header
 
 PROGRAMS = Path(__file__).with_name("programs")

@@ -19,8 +19,8 @@ from hpctrain.run.tools import Tools
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels import uv_tool
 from tests.defaults.rig import cluster
-from tests.environments.conftest import wheel
 from tests.environments.indexes import Index, authority, closed_port
+from tests.environments.small_wheel import wheel
 from tests.environments.test_venv import asked
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"

@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.environments import stone
-from tests.environments.conftest import wheel
 from tests.environments.indexes import LOGIN, Index, basic
+from tests.environments.small_wheel import wheel
 
 Serve = Callable[..., Index]
 USER, TOKEN = LOGIN

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from hpctrain_plugins.environments.wheels.pins_native import sha256_of
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 
 
 def test_a_wheel_of_a_folder_is_hashed_where_pip_did_not(tmp_path: Path) -> None:

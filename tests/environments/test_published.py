@@ -21,7 +21,7 @@ from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels.options import Built
 from tests.conftest import ROOT, needs
 from tests.defaults.rig import World, cluster, plan
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 from tests.environments.test_compile import ON, NoRoute
 from tests.environments.test_documents import index_answers
 

@@ -24,7 +24,7 @@ from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels import packages_spec
 from tests.defaults.rig import World, cluster, plan
-from tests.environments.conftest import wheel
+from tests.environments.small_wheel import wheel
 
 TWO_PLACES = (
     Place(name="login", provides=(Need.NETWORK,), here=True, source="doc"),
@@ -58,14 +58,13 @@ def own_code(folder: Path) -> tuple[Package, ...]:
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     )
-    source = Path(__file__).with_name("conftest.py").read_text().partition("@pytest")[0]
-    source = "".join(line for line in source.splitlines(True) if not line.startswith("from tests."))
+    source = Path(__file__).with_name("small_wheel.py").read_text()
     build = (
         "def build_wheel(folder, *_):\n"
         "    Path('litter').touch()\n"
         "    return wheel(Path(folder), 'mine', '1.0', code='ANSWER = 42\\n').name\n"
     )
-    (folder / "backend.py").write_text(source.replace("import pytest\n", "") + build)
+    (folder / "backend.py").write_text(source + build)
     return (Package(name="mine", path=folder.name, sha256=digest(folder)),)
 
 
