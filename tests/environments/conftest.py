@@ -20,8 +20,7 @@ SAY = "import sys\ndef say():\n    print(sys.prefix)\n"
 def uv_wheel(shelf: Path) -> None:
     """uv as it is installed here, as a wheel: its program in `data/scripts`."""
     program = uv_tool.path(Tools())
-    if not program:
-        pytest.skip("uv is not installed beside this Python, so there is no uv to put into a wheel")
+    assert program, "uv of dev-requirements.txt is not beside this Python"
     info = "uv-1.0.dist-info"
     texts = {
         f"{info}/METADATA": "Metadata-Version: 2.1\nName: uv\nVersion: 1.0\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 import re
 from pathlib import Path
@@ -63,10 +64,6 @@ class ModelFiles:
         groups = self.metadata.get("param_shapes") or []
         return [groups] if isinstance(groups, dict) else list(groups)
 
-    def parameters(self, moment: str = "") -> dict[str, Tensor]:
-        """Of every parameter that was trained the weights, or another number that the optimizer keeps."""
-        raise NotImplementedError
-
     @property
     def archives(self) -> list[Archive]:
         """Every file that tensors are read from."""
@@ -96,7 +93,16 @@ class ModelFiles:
 
 
 @attrs.frozen
-class Partition(ModelFiles):
+class Trained(ModelFiles, abc.ABC):
+    """Model files with what the optimizer keeps of each parameter beside them."""
+
+    @abc.abstractmethod
+    def parameters(self, moment: str = "") -> dict[str, Tensor]:
+        """Of every parameter that was trained the weights, or another number that the optimizer keeps."""
+
+
+@attrs.frozen
+class Partition(Trained):
     """What all data-parallel ranks of one tensor-parallel rank hold together."""
 
     optim: list[Archive]

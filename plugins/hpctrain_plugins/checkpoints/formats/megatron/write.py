@@ -13,6 +13,7 @@ from hpctrain_plugins.checkpoints.containers.distcp_write import Stored, plan_fi
 from hpctrain_plugins.checkpoints.containers.unpickle import object_like
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.formats.fused import fuse_qkv
+from hpctrain_plugins.checkpoints.formats.leftovers import leave_out
 from hpctrain_plugins.checkpoints.formats.megatron import settings
 from hpctrain_plugins.checkpoints.formats.megatron.names import (
     DENSE_OBJECTS,
@@ -79,7 +80,7 @@ class _Writer:
         self._add(NORM, [self._take(OUTER[NORM])], None)
         if not self._tied:
             self._add(HEAD, [self._vocabulary(HEAD)], 0)
-        self._leftovers()
+        leave_out(self._model, self._left, "Megatron", is_tied=self._tied)
         step = folder_name(self._options.iteration)
         aliases = {_LAYERS + LOCAL_EXPERTS_NORM: _LAYERS + EXPERTS_NORM} if self._experts else {}
         files, directory = plan_files(self._stored, self._objects(), aliases, self._options.shard_bytes)
@@ -167,18 +168,6 @@ class _Writer:
                 f"{_LAYERS}{module}.{_EXTRA}_{i}.{e}_{counts}" for i in layer for e in range(self._experts)
             ]
         return out
-
-    def _leftovers(self) -> None:
-        for name in sorted(self._left):
-            if name.endswith("rotary_emb.inv_freq"):
-                self._model.ignored[name] = "computed from the configuration"
-            elif name == OUTER[HEAD] and self._tied:
-                self._model.ignored[name] = "tied to the embedding"
-                embedding = self._model.tensors[OUTER[EMBEDDING]]
-                self._model.replicas.append((embedding, self._left[name]))
-            else:
-                message = f"Megatron has no place for {name}"
-                raise ConfigError.of("checkpoint-unsupported", message, where=name)
 
 
 def _cut(tensor: Tensor, axis: int | None, tp: int) -> Iterator[tuple[Tensor, int]]:

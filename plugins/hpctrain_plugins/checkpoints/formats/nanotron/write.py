@@ -10,6 +10,7 @@ from hpctrain_plugins.checkpoints import quantised
 from hpctrain_plugins.checkpoints.containers import safetensors
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.formats.fused import Heads, fuse_qkv, halves_to_pairs
+from hpctrain_plugins.checkpoints.formats.leftovers import leave_out
 from hpctrain_plugins.checkpoints.formats.nanotron.names import (
     EMBEDDING,
     HEAD,
@@ -79,7 +80,7 @@ class _Writer:
         if not self._tied:
             head = self._vocabulary(HEAD)
             self._sharded(HEAD, head, 0, [head.shape[0]], self._stages[-1])
-        self._leftovers()
+        leave_out(self._model, self._left, "nanotron", is_tied=self._tied)
         self._texts(embedding.shape[0])
         return self._layout
 
@@ -168,19 +169,6 @@ class _Writer:
             message = f"{self._layers} layers leave some of {pp} pipeline stages empty"
             raise ConfigError.of("checkpoint-ranks", message, where="pp")
         return out
-
-    def _leftovers(self) -> None:
-        for name in sorted(self._left):
-            if name.endswith("rotary_emb.inv_freq"):
-                self._model.ignored[name] = "computed from the configuration"
-            elif name == OUTER[HEAD] and self._tied:
-                self._model.ignored[name] = "tied to the embedding"
-                embedding = self._model.tensors[OUTER[EMBEDDING]]
-                self._model.replicas.append((embedding, self._left[name]))
-            else:
-                raise ConfigError.of(
-                    "checkpoint-unsupported", f"nanotron has no place for {name}", where=name
-                )
 
     def _texts(self, vocab: int) -> None:
         stage = {

@@ -18,7 +18,13 @@ from hpctrain_plugins.checkpoints.containers.torchzip import Archive
 from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved
 from hpctrain_plugins.checkpoints.containers.unpickle import TensorRef
 from hpctrain_plugins.checkpoints.formats.steps import step_number
-from hpctrain_plugins.checkpoints.formats.zero_files import BASE_OPTIMIZER, MASTERS, ModelFiles, Partition
+from hpctrain_plugins.checkpoints.formats.zero_files import (
+    BASE_OPTIMIZER,
+    MASTERS,
+    ModelFiles,
+    Partition,
+    Trained,
+)
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor
 
 _CUT = {*MASTERS.values(), *BASE_OPTIMIZER.values(), "param_groups", "param_slice_mappings"}
@@ -49,7 +55,7 @@ class State(Model):
 
     home: Path
     """What was to be read: the folder of a step, or the one above."""
-    source: ModelFiles
+    source: Trained
     groups: list[Group]
     moments: tuple[str, ...]
     optimizer: dict[str, Any]

@@ -33,6 +33,7 @@ from hpctrain_plugins.checkpoints.formats.zero.optimizer import (
 from hpctrain_plugins.checkpoints.formats.zero_files import (
     BASE_OPTIMIZER,
     ModelFiles,
+    Trained,
     model_files,
     number_of,
     stage_number,
@@ -63,7 +64,7 @@ def detect(path: Path) -> bool:
 
 
 @attrs.frozen
-class Universal(ModelFiles):
+class Universal(Trained):
     """A step whose optimizer lies in one file for each of its numbers of a parameter."""
 
     optimizer: Archive

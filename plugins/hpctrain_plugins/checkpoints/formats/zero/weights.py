@@ -10,12 +10,12 @@ from hpctrain_plugins.checkpoints.formats.hf.beside import beside
 from hpctrain_plugins.checkpoints.formats.peft.base import find_base
 from hpctrain_plugins.checkpoints.formats.peft.lora import ADAPTER_CONFIG, is_adapter, merge
 from hpctrain_plugins.checkpoints.formats.steps import step_number
-from hpctrain_plugins.checkpoints.formats.zero_files import ModelFiles
+from hpctrain_plugins.checkpoints.formats.zero_files import Trained
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor
 
 
-def of_step(source: ModelFiles) -> Model:
+def of_step(source: Trained) -> Model:
     """Every weight and buffer, each once."""
     shared: dict[str, str] = dict(source.metadata.get("shared_params") or {})
     buffers = set(source.metadata.get("buffer_names") or ())
