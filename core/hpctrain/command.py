@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from hpctrain.cli.shared.step_lines import StepLines
     from hpctrain.cli.shared.submitting import report as report_submission
     from hpctrain.cli.show.loss_picture import write as write_loss_picture
+    from hpctrain.inputs import detected as detected_cluster
     from hpctrain.run.directory import RunDirectory
     from hpctrain.run.find import find as find_run
     from hpctrain.run.live import LiveRun, graph_of
     from hpctrain.run.prepared import Prepared
     from hpctrain.run.tools import Tools
     from hpctrain.session import Session
-    from hpctrain.session import detected as detected_cluster
     from hpctrain.ui.plot import plot
     from hpctrain.ui.problem import problem_json
     from hpctrain.ui.progress import Line as ProgressLine
@@ -51,7 +51,7 @@ else:
             "Prepared": "hpctrain.run.prepared:Prepared",
             "Tools": "hpctrain.run.tools:Tools",
             "Session": "hpctrain.session:Session",
-            "detected_cluster": "hpctrain.session:detected",
+            "detected_cluster": "hpctrain.inputs:detected",
             "plot": "hpctrain.ui.plot:plot",
             "problem_json": "hpctrain.ui.problem:problem_json",
             "ProgressLine": "hpctrain.ui.progress:Line",

@@ -11,20 +11,18 @@ It prints nothing and raises the same problems as the command line shows.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import attrs
 
 from hpctrain import lock as locks
-from hpctrain.errors import ConfigError, HpctrainError, NotReachable, Problem, fatal, raise_fatal
+from hpctrain.errors import ConfigError, NotReachable, Problem, fatal, raise_fatal
 from hpctrain.hooks import load as loading
-from hpctrain.hooks.scan import Entry, installed, names, published_clusters
+from hpctrain.inputs import read_inputs
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.job import Allocation
 from hpctrain.model.plan import Binding, CodeState, Plan, Survey
@@ -35,21 +33,15 @@ from hpctrain.plan.goal import Goal
 from hpctrain.run.bind import bind
 from hpctrain.run.survey import survey
 from hpctrain.run.this_computer import is_here
-from hpctrain.runfile.chosen import technologies
-from hpctrain.runfile.facts import Facts, installed_site_file, load_facts, site_file
-from hpctrain.runfile.layers.layers import Merged, Tier, merge
-from hpctrain.runfile.layers.source import RunSource, read_run
-from hpctrain.runfile.load import Loaded, merged_run, structure_run
-from hpctrain.selection import Plugins, admitted, imported, registered
+from hpctrain.runfile.facts import Facts
+from hpctrain.runfile.load import Loaded
+from hpctrain.selection import registered
 
 if TYPE_CHECKING:
     from hpctrain.model.tools import Tell
     from hpctrain.run.live import LiveRun
     from hpctrain.run.prepared import Prepared
     from hpctrain.run.tools import Tools
-
-TECHNOLOGIES = {"environment": "environments", "train": "trainers"}
-"""Table of the run file -> the kind of plugin that its `use` names."""
 
 
 class Session:
@@ -90,16 +82,11 @@ class Session:
         self.goal = goal
         self.is_on_cluster: bool | None = None
         """Whether this computer belongs to the cluster; None: its host name tells."""
-        self.source = _read_source(path, on, sets, account, self.environ)
-        with _all_at_once(self.source):
-            self.facts = _read_facts(self.source, self.environ)
-        self._layers = merged_run(self.source, self.facts.run_tiers)
-        with _all_at_once(self.source, self.facts.run_tiers):
-            self._plugins = imported(self.source, self.facts, self._layers, extra, self.environ)
+        inputs = read_inputs(path, on=on, sets=sets, account=account, extra=extra, environ=self.environ)
+        self.source, self.facts, self.loaded = inputs.source, inputs.facts, inputs.loaded
+        self.cluster, self.lock = inputs.cluster, inputs.lock
+        self._layers, self._plugins = inputs.layers, inputs.plugins
         self.hooks = registered(self._plugins, goal, self.environ)
-        self.loaded = _structured(self.source, self.facts, self._layers, self._plugins)
-        self.cluster = queues.with_queue_hardware(self.facts.cluster, self.run.resources)
-        self.lock = locks.read(self.source.path, self.cluster.name, self.run)
         self._plan: Plan | None = None
 
     @property
@@ -283,112 +270,3 @@ class Session:
 
 def _unheard(_: str, done: int, total: int, /) -> None:
     """How far long work is, where nobody wants to know."""
-
-
-def _read_source(
-    path: str | Path | None,
-    on: str | None,
-    sets: Sequence[str],
-    account: str | None,
-    environ: Mapping[str, str],
-) -> RunSource:
-    """The run file, the user's settings and `sets`, for the cluster that they name or that we are on."""
-    charged = (f"resources.account={account!r}",) if account else ()
-    file = Path(path) if path is not None else None
-    source = read_run(file, on=on, sets=(*sets, *charged), environ=environ)
-    return source if source.cluster else source.on_cluster(detected())
-
-
-def _read_facts(source: RunSource, environ: Mapping[str, str]) -> Facts:
-    """The facts of the cluster: its plugin's, the site's, the user's."""
-    name = source.cluster
-    try:
-        entry = loading.find("clusters", name)
-    except ConfigError as error:
-        raise ConfigError(*merge(source.tiers()).located(error.problems)) from None
-    return load_facts(
-        _folder(admitted(entry, source)),
-        site=site_file(name, environ),
-        installed=installed_site_file(name),
-        settings=source.settings,
-        user=source.tiers(),
-    )
-
-
-def _folder(entry: Entry) -> Path:
-    return Path(str(loading.load(entry).__file__)).parent
-
-
-@contextlib.contextmanager
-def _all_at_once(source: RunSource, below: Iterable[Tier] = ()) -> Iterator[None]:
-    """What nobody has is told with all else that is wrong with the run file, so far as it can be told."""
-    try:
-        yield
-    except ConfigError as error:
-        below = tuple(below)
-        merged = merged_run(source, below)
-        problems, options = [*error.problems], {}
-        for table, name in technologies(merged).items():
-            if not name:  # none of the kind is wanted
-                continue
-            try:
-                module = loading.load(admitted(loading.find(TECHNOLOGIES[table], name), source))
-            except HpctrainError as missing:
-                problems += merged.located(missing.problems)
-            else:
-                if hasattr(module, "Options"):
-                    options[table, name] = module.Options
-        try:
-            structure_run(source, below, merged=merged, options=options, known_names=_known_names(source))
-        except ConfigError as others:
-            # A cluster that is not known may say what seems to be missing.
-            problems += (p for p in others.problems if p.code != "missing-key")
-        raise ConfigError(*dict.fromkeys(problems)) from None
-
-
-def _structured(source: RunSource, facts: Facts, layers: Merged, plugins: Plugins) -> Loaded:
-    """The run with the options of its plugins; ConfigError says all that is wrong with it."""
-    tables = {kind: table for table, kind in TECHNOLOGIES.items()}
-    options = {
-        (tables[entry.kind], entry.name): module.Options
-        for entry, module in plugins
-        if entry.kind in tables and isinstance(module, ModuleType) and hasattr(module, "Options")
-    }
-    trainer = next((module for entry, module in plugins if entry.kind == "trainers"), None)
-    return structure_run(
-        source,
-        facts.run_tiers,
-        merged=layers,
-        options=options,
-        known_names=_known_names(source),
-        stacks=getattr(trainer, "STACKS", {}),
-    )
-
-
-def _known_names(source: RunSource) -> dict[str, list[str]]:
-    names_by_kind = {table: list(names(kind)) for table, kind in TECHNOLOGIES.items()}
-    # Only `[on.X]` names a cluster that need not be installed.
-    published = published_clusters() if "on" in source.document.data else ()
-    names_by_kind["cluster"] = [*names("clusters"), *published]
-    names_by_kind["scheduler"] = list(names("schedulers"))
-    return names_by_kind
-
-
-def detected() -> str:
-    """The cluster whose login node this is, by host name; ConfigError when it is none of those installed."""
-    for name in names("clusters"):
-        if name == "local":
-            continue
-        try:
-            cluster = load_facts(_folder(loading.find("clusters", name))).cluster
-        except Exception:  # noqa: S112  (a broken cluster must not hide the one that we are on)
-            continue
-        if is_here(cluster):
-            return name
-    listed = " ".join(sorted(e[0].name for k, e in installed().items() if k.startswith("clusters:")))
-    raise ConfigError.of(
-        "no-cluster",
-        f"no cluster is named, and this computer belongs to none of those installed: {listed or 'none'}",
-        where="cluster",
-        hint='cluster = "local"',
-    )

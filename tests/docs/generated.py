@@ -17,8 +17,8 @@ from hpctrain.hooks import specs
 from hpctrain.hooks.load import find, load
 from hpctrain.hooks.manager import NO_WRAPPERS
 from hpctrain.hooks.scan import names
+from hpctrain.runfile.chosen import TECHNOLOGIES
 from hpctrain.runfile.schema import run_schema
-from hpctrain.session import TECHNOLOGIES
 from hpctrain.versions import HOOK_API, OLDEST_HOOK_API
 from hpctrain_plugins.trainers import command
 from tests.docs import parts, troubleshooting

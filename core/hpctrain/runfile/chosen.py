@@ -12,8 +12,8 @@ from hpctrain.runfile.judging.rules import check_optional_name
 from hpctrain.runfile.keys import nearest
 from hpctrain.runfile.layers.layers import Merged, Tier
 
-TECHNOLOGIES = ("environment", "train")
-"""Tables with `use`, and with a table of options for each technology."""
+TECHNOLOGIES = {"environment": "environments", "train": "trainers"}
+"""Table of the run file, with `use` and a table of options for each technology -> the kind of plugin."""
 
 
 def neutral() -> Iterator[tuple[str, type]]:

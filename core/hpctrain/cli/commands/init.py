@@ -172,7 +172,7 @@ def write(out: Out, target: Path, text: str) -> bool:
 
 
 def _local_cluster() -> str:
-    from hpctrain.session import detected
+    from hpctrain.inputs import detected
 
     try:
         return detected()

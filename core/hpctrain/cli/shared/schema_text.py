@@ -8,7 +8,7 @@ from hpctrain.cli.out import Out
 from hpctrain.errors import HpctrainError
 from hpctrain.hooks import load
 from hpctrain.hooks.scan import names
-from hpctrain.session import TECHNOLOGIES
+from hpctrain.runfile.chosen import TECHNOLOGIES
 
 
 def schema_text(out: Out) -> str:

@@ -16,9 +16,9 @@ from hpctrain.hooks.scan import names
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.fields import Field, Form, keys_of
 from hpctrain.model.run import RunSpec
+from hpctrain.runfile.chosen import TECHNOLOGIES
 from hpctrain.runfile.layers.settings import Settings
 from hpctrain.runfile.schema import table_schema
-from hpctrain.session import TECHNOLOGIES
 
 CLUSTER_FILE, RUN_FILE, SETTINGS = "cluster.toml", "the run file", "the settings"
 TOP = "the top"
