@@ -117,7 +117,7 @@ def logs(user: User) -> str:
 
 def test_the_document_s_steps_end_with_its_artefacts(user: User, torch: None) -> None:
     digest = user.twin.sh(f"sha256sum {user.folder}/served/cli.tar.gz").split()[0]
-    serve = "python3 -m http.server 8099 --bind 127.0.0.1 --directory served >/dev/null 2>&1 &"
+    serve = "/usr/bin/python3 -m http.server 8099 --bind 127.0.0.1 --directory served >/dev/null 2>&1 &"
     more = {
         # hpctrain's own Python has no tokenizers on the twin; the environment with torch does.
         "WALK_DATA": f"env PYTHONPATH={ROOT}/plugins:{ROOT}/core {TORCH}/bin/python -m hpctrain_tokens",
