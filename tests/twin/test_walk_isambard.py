@@ -94,7 +94,8 @@ def here(text: str, user: User) -> str:
     packages = f'packages = [{listed}]\npython = "3.13"'
     text = re.sub(r"^stack = .*?^packages = \[.*?^\]", packages, text, flags=re.M | re.S)
     text = re.sub(r"^compile = .*", 'compile = ["flash-attn==2.6.3"]', text, flags=re.M)
-    build = '\n[environment.uv.builds.flash-attn]\nbuild = ["ninja", "packaging"]\n'
+    build = "\n[environment.uv]\nown_python = false\n"  # no public index of Pythons is in the twin
+    build += '\n[environment.uv.builds.flash-attn]\nbuild = ["ninja", "packaging"]\n'
     assets = "".join(f'{name} = {{ path = "{user.folder}/{name}" }}\n' for name in ("tokenizer", "tokens"))
     text = re.sub(r"\[assets\]\n.*?(?=\[train\])", f"[assets]\n{assets}\n", text, flags=re.S)
     return f'{text}\n[env]\nWALK_START = "{user.folder}/neox-start"\n{build}'
