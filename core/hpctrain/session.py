@@ -143,16 +143,17 @@ class Session:
 
     def _model_configs(self) -> Configs:
         """What is known here of the shape of the run's models: for the plan's numbers, and nothing else."""
-        if not self.run.train.use:
+        run, locked = self.run, self.lock.configs
+        if not (locked or run.checkpoint.start or any(asset.path for asset in run.assets.values())):
             return {}
-        from hpctrain.run import model_configs
+        from hpctrain.run import model_configs  # nothing of most plans can be read before they are locked
 
         root: Word | None = None
-        if model_configs.needs_checkpoints(self.run):
+        if model_configs.needs_checkpoints(run):
             with contextlib.suppress(ConfigError):  # without an account, say, which others tell
                 root = self.binding.roots.get("checkpoints")
         checkpoints = Path(root) if isinstance(root, str) else None
-        return model_configs.model_configs(self.run, self.loaded.files, self.lock.configs, checkpoints)
+        return model_configs.model_configs(run, self.loaded.files, locked, checkpoints)
 
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""

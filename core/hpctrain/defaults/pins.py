@@ -71,10 +71,10 @@ def snapshots(run: RunSpec) -> dict[str, tuple[str, str, str, str]]:
 
 def _configs(run: RunSpec, pins: tuple[Pin, ...], tools: ProgramRunner) -> Iterator[Pin]:
     """The `config.json` of every model that comes from the hub: the plan says how large it is."""
-    from hpctrain.defaults import model_configs
-
     for name, asset in run.assets.items():
         if asset.hub and names.kind(name, asset) == "model":
+            from hpctrain.defaults import model_configs  # what speaks to the hub takes long to import
+
             commit = names.revision(pins, asset.hub, "model", asset.revision)
             text = model_configs.fetched(asset.hub, commit, f"assets.{name}.hub", tools)
             if text:

@@ -39,7 +39,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import batches, caches, ranks, starts, tracker, trl_checks, trl_numbers
+from hpctrain_plugins.trainers import caches, ranks, starts, tracker, trl_checks, trl_numbers
 from hpctrain_plugins.trainers.config_file import json_file
 from hpctrain_trl.settings import ABOUT_DATA, CHECKPOINT, CHECKPOINT_LAST, FIELDS
 
@@ -138,8 +138,11 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]: 
     """What is wrong with `[train.trl]` before anything is written."""
     world = world_of(run, cluster)
     yield from trl_checks.problems(options_of(run), run, world)
-    passes = options_of(run).gradient_accumulation_steps
-    yield from batches.problems(run, world, passes=passes, key="train.trl.gradient_accumulation_steps")
+    if run.train.global_batch_size is not None:
+        from hpctrain_plugins.trainers import batches
+
+        passes = options_of(run).gradient_accumulation_steps
+        yield from batches.problems(run, world, passes=passes, key="train.trl.gradient_accumulation_steps")
 
 
 @hookimpl
@@ -166,6 +169,10 @@ def options_of(run: RunSpec) -> Any:
 def shared_out(run: RunSpec, cluster: Cluster) -> Any:
     """The options with the rows and passes of a rank that make up the step that the run asks for."""
     options = options_of(run)
+    if run.train.global_batch_size is None:
+        return options
+    from hpctrain_plugins.trainers import batches  # most run files leave it to the machine
+
     share = batches.share(run, options.per_device_train_batch_size, world_of(run, cluster))
     if share is None:
         return options
