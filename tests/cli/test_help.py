@@ -60,7 +60,9 @@ def test_a_commands_help_both_ways(here: Product) -> None:
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("statsu", "hpctrain status"), ("plna", "hpctrain plan"),
-                                              ("sumbit", "hpctrain submit")])  # fmt: skip
+                                              ("sumbit", "hpctrain submit"),
+                                              ("sbatch", "hpctrain submit"), ("qstat", "hpctrain runs"),
+                                              ("qlora", "hpctrain init run"), ("cost", "hpctrain plan")])  # fmt: skip
 def test_an_unknown_command_names_the_nearest(here: Product, typed: str, meant: str) -> None:
     said = here(typed, code=2).stderr
     assert said == f"error[usage]: no command {typed!r}\nhelp: {meant}\n"
