@@ -138,3 +138,15 @@ def test_a_missing_role_is_one_failure(installed: Scratch) -> None:
         path.write_text(whole, encoding="utf-8")
     assert failed == {"every_step_finds_a_place_and_every_file_a_role"}, said
     assert "no [storage.runs]; add it" in said
+
+
+def test_facts_that_cannot_be_read_are_one_failure(installed: Scratch) -> None:
+    path: Path = installed.site / FACTS
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole.replace('scheduler = "slurm"', 'sheduler = "slurm"'), encoding="utf-8")
+    try:
+        failed, said = kit(installed, "TestLumi")
+    finally:
+        path.write_text(whole, encoding="utf-8")
+    assert failed == {"the_plugin_loads"}, said
+    assert "sheduler" in said, said

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from functools import cache, cached_property
 from pathlib import Path
 
 import attrs
 
-from hpctrain.errors import ConfigError
-from hpctrain.hooks.load import find
+from hpctrain.errors import ConfigError, HpctrainError
+from hpctrain.hooks.load import SINGULAR, find, load
 from hpctrain.hooks.scan import Entry, names
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.job import JobFiles
@@ -61,7 +62,32 @@ class Subject:
     @cached_property
     def entry(self) -> Entry:
         """The plugin's entry point; ConfigError when no installed distribution has it."""
-        return find("clusters", self.name)
+        return self.installed("clusters", self.name)
+
+    @staticmethod
+    def installed(kind: str, name: str) -> Entry:
+        """The entry point of a plugin; a ConfigError says how its author installs it."""
+        if name in names(kind):
+            return find(kind, name)
+        raise ConfigError.of(
+            "no-plugin",
+            f'no {SINGULAR[kind]} "{name}" is installed in {sys.prefix}',
+            hint="pip install -e .      (in the folder of its pyproject.toml)",
+        )
+
+    def read(self) -> None:
+        """Read all that must be readable before anything else can be tested."""
+        load(self.entry)
+        load_cluster(self.folder)
+
+    @cached_property
+    def unreadable(self) -> HpctrainError | None:
+        """Why nothing of it can be tested."""
+        try:
+            self.read()
+        except HpctrainError as error:
+            return error
+        return None
 
     @cached_property
     def folder(self) -> Path:
