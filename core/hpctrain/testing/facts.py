@@ -80,7 +80,11 @@ class FactChecks(Base):
         for number, row in enumerate(rows):
             where = subject.line("verify", number)
             none([] if row.fact.strip() else [f"{where}: it does not say which fact"])
-            none([] if row.command.strip() else [f"{where}: there is no command"])
+            none(
+                []
+                if row.command.strip()
+                else [f"{where}: [[verify]] {row.fact!r} has no command that asks for it"]
+            )
             try:
                 re.compile(row.expect)
             except re.error as error:

@@ -7,12 +7,16 @@ that administrators installed, and roles are bound as on a computer that is not 
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 
 import attrs
+import pytest
 
 from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.hooks.load import SINGULAR, find, load
@@ -26,6 +30,8 @@ from hpctrain.run.bind import bind
 from hpctrain.runfile.facts import load_cluster
 from hpctrain.runfile.reading.text import Document, read_toml
 from hpctrain.session import Session
+from hpctrain.ui.problem import problem_lines
+from hpctrain.ui.term import Term
 
 SHAPES = Path(__file__).parent / "shapes"
 """Run files of every size that every cluster must plan."""
@@ -40,6 +46,15 @@ def environ(site: str = "/dev") -> dict[str, str]:
         "HPCTRAIN_SITE": site,
         "HPCTRAIN_DISABLE_HOOKS": " ".join(names("hooks")),
     }
+
+
+@contextmanager
+def plain_failures() -> Iterator[None]:
+    """Fail with what is wrong with the plugin; the way through hpctrain to it helps nobody."""
+    try:
+        yield
+    except HpctrainError as error:
+        pytest.fail("\n".join(problem_lines(error.problems, Term(io.StringIO()))), pytrace=False)
 
 
 ROLES = ("assets", "checkpoints", "env", "runs", "state")
@@ -139,13 +154,15 @@ class Subject:
     def plan(self, run_file: Path) -> Plan:
         """The plan of a run file here; made once."""
         if run_file not in self._plans:
-            self._plans[run_file] = self.session(run_file).plan()
+            with plain_failures():
+                self._plans[run_file] = self.session(run_file).plan()
         return self._plans[run_file]
 
     def scripts(self, run_file: Path) -> dict[str, str]:
         """Every bash script of the run, by its path in the run directory."""
-        session = self.session(run_file)
-        files = rendered(session, binding_of(session))
+        with plain_failures():
+            session = self.session(run_file)
+            files = rendered(session, binding_of(session))
         return {path: text for path, text in files.items() if path.endswith(".sh") and isinstance(text, str)}
 
 
