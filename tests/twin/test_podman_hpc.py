@@ -1,4 +1,4 @@
-"""A stranger's environment on a stranger's cluster: two nodes train inside an image, and have their token there."""
+"""A stranger's environment on a stranger's cluster: two nodes train inside an image, with their token."""
 
 from __future__ import annotations
 
