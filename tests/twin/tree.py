@@ -69,10 +69,12 @@ def write(
         "twin/site.env": _site_env(site, keep),
         "usr/local/bin/hpctrain": _hpctrain(),
     }
-    if site.overlay.facts:
-        files |= _installed(site)
+    for distribution in (*([site.distribution] if site.overlay.facts else ()), *site.plugins):
+        files |= _installed(distribution)
     if site.overlay.edf:
         files |= _edf(site)
+    if site.overlay.podman_hpc:
+        files |= {"usr/local/bin/podman-hpc": (HERE / "podman_hpc.sh").read_text()}
     for root in site.overlay.conda:
         files |= {f"{root[1:]}/{name}": text for name, text in _conda(root).items()}
     for name, text in files.items():
@@ -90,18 +92,23 @@ def _hpctrain() -> str:
     return f'#!/bin/bash\nPYTHONPATH=/{OTHERS} exec {python} -m hpctrain "$@"\n'
 
 
-def _installed(site: Site) -> dict[str, str]:
-    """Somebody else's cluster as an installed distribution."""
-    project = loads((site.distribution / "pyproject.toml").read_text())["project"]
-    package = f"hpc_{site.name}"
-    info = f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    rows = "".join(f"{k} = {v}\n" for k, v in project["entry-points"]["hpctrain.clusters"].items())
-    return {
-        f"{OTHERS}/{package}/{name}": (site.distribution / package / name).read_text()
-        for name in ("__init__.py", "cluster.toml")
-    } | {
-        f"{OTHERS}/{info}/METADATA": f"Name: {project['name']}\nVersion: {project['version']}\n",
-        f"{OTHERS}/{info}/entry_points.txt": f"[hpctrain.clusters]\n{rows}",
+def _installed(distribution: Path) -> dict[str, str]:
+    """Somebody else's plugins as an installed distribution."""
+    document = loads((distribution / "pyproject.toml").read_text())
+    project, info = document["project"], ""
+    for group, plugins in project["entry-points"].items():
+        info += f"[{group}]\n" + "".join(f"{name} = {module}\n" for name, module in plugins.items())
+    target = document["tool"]["hatch"]["build"]["targets"]["wheel"]
+    sources = [
+        path
+        for name in (*target.get("packages", ()), *target.get("only-include", ()))
+        for path in ([distribution / name] if name.endswith(".py") else (distribution / name).iterdir())
+        if path.is_file()
+    ]
+    metadata = f"{OTHERS}/{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    return {f"{OTHERS}/{path.relative_to(distribution)}": path.read_text() for path in sources} | {
+        f"{metadata}/METADATA": f"Name: {project['name']}\nVersion: {project['version']}\n",
+        f"{metadata}/entry_points.txt": info,
     }
 
 
