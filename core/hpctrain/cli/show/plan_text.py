@@ -95,11 +95,12 @@ def place(item: PlannedStep) -> str:
 
 
 def now(item: PlannedStep, plan: Plan, survey: Survey) -> str:
-    """exists, build, job, waits, after N; `?` where this machine cannot know."""
+    """exists, with its owner where that is another user; build, job, waits, after N; `?` where this machine
+    cannot know."""
     if not survey.is_on_cluster:
         return "?"
     if survey.artifact_exists.get(item.name):
-        return "exists"
+        return f"exists ({survey.others[item.name]})" if item.name in survey.others else "exists"
     if item.name in survey.refusals:
         return f"refused ({survey.refusals[item.name].owner})"
     if item.waits:

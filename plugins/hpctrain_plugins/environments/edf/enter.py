@@ -32,5 +32,5 @@ def _whole(request: ImageRequest, cluster: Cluster) -> tuple[Cmd, ...]:
         return ()
     artifacts = (request.image, *((request.venv,) if request.venv else ()))
     return tuple(
-        Cmd.of("hpc_require", artifact.loc, *image.owners(cluster, artifact.role)) for artifact in artifacts
+        Cmd.of("hpc_require", artifact.loc, *cluster.owners_of(artifact.role)) for artifact in artifacts
     )
