@@ -36,8 +36,10 @@ def opened(word: Word, binding: Binding) -> Word:
 
 
 def owners(cluster: Cluster, role: str, binding: Binding) -> tuple[str, ...]:
-    """The users besides this one whose artefacts of a role are used, as the rule of trust takes them; of an
-    account that nobody named there are none."""
+    """The users besides this one whose artefacts of a role are used.
+
+    They are as the rule of trust takes them; of an account that nobody named there are none.
+    """
     owner_words = cluster.owners_of(role)
     known = (w for w in owner_words if all(isinstance(opened(part, binding), str) for part in words_in(w)))
     return tuple(plain(word, binding) for word in known)
