@@ -93,7 +93,7 @@ def test_bob_uses_alice_s_image_and_overlay_and_the_plan_says_so(olivia: Twin) -
     bob = Member(olivia, "bob")
     bob.put("run.lock.toml", olivia.sh("cat ~/shared/run.lock.toml"))
     found = survey(bob)
-    assert found["others"] == dict.fromkeys(("image", "inspect", "env", "verify"), "alice")
+    assert found["owners"] == dict.fromkeys(("image", "inspect", "env", "verify"), "alice")
     assert found["refusals"] == {}
     bob.submit()
     ended = bob.until("done", seconds=240)
@@ -106,7 +106,7 @@ def test_a_flipped_byte_and_a_stranger_are_refused_before_the_queue(olivia: Twin
     bob = Member(olivia, "bob")
     bob.put("run.lock.toml", olivia.sh("cat ~/shared/run.lock.toml"))
     # Compared and found whole: the next plan must not trust that.
-    assert survey(bob)["others"][step] == "alice"
+    assert survey(bob)["owners"][step] == "alice"
     plan = json.loads(bob.hpctrain("plan", "run.toml", "--account", "nn9999k", "--json").stdout)["plan"]
     (makes,) = (row["step"]["makes"] for row in plan["steps"] if row["step"]["name"] == step)
     role, path = makes["loc"]["loc"]
@@ -125,7 +125,7 @@ def test_a_flipped_byte_and_a_stranger_are_refused_before_the_queue(olivia: Twin
         assert survey(bob)["refusals"][step]["owner"] == "daemon"
     finally:
         assert olivia.run("chown", "-h", "alice", link).returncode == 0
-    assert survey(bob)["others"][step] == "alice"
+    assert survey(bob)["owners"][step] == "alice"
 
 
 def test_on_alps_two_users_share_images_by_their_settings(twin: Start) -> None:
@@ -141,7 +141,7 @@ def test_on_alps_two_users_share_images_by_their_settings(twin: Start) -> None:
     alice.submit()
     assert alice.until("done", seconds=240)["state"] == "done"
     bob.put("run.lock.toml", alps.sh(f"cat {alice.folder}/run.lock.toml"))
-    assert survey(bob)["others"]["image"] == "alice"
+    assert survey(bob)["owners"]["image"] == "alice"
     bob.submit()
     ended = bob.until("done", seconds=240)
     assert "twin-pure 1.0" in alps.sh(f"cat {ended['path']}/logs/train.log", user="bob")

@@ -149,7 +149,7 @@ class Survey:
     """False: this is not the cluster, so what exists is not known here."""
     artifact_exists: Mapping[str, bool] = attrs.field(factory=dict)
     """Step name -> its artefact exists, and may be used."""
-    others: Mapping[str, str] = attrs.field(factory=dict)
+    owners: Mapping[str, str] = attrs.field(factory=dict)
     """Step name -> the other user whose artefact it is: an accepted one, and as it was published."""
     refusals: Mapping[str, Refusal] = attrs.field(factory=dict)
     """Step name -> why what stands at its artefact's place is neither used nor replaced."""

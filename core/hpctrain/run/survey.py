@@ -47,7 +47,7 @@ def survey(
             for step, (role, j) in judgements.items()
             if j.verdict is trust.Verdict.REFUSED
         },
-        others={
+        owners={
             step: j.owner
             for step, (_, j) in judgements.items()
             if j.verdict is trust.Verdict.EXISTS and j.is_foreign
@@ -132,7 +132,7 @@ def _compared(judged: trust.Judgement, state: Path | None) -> trust.Judgement:
 
     if judged.verdict is not trust.Verdict.EXISTS or not judged.is_foreign:
         return judged
-    from hpctrain.run.others import damage  # most plans use nobody else's
+    from hpctrain.run.comparing import damage  # most plans use nobody else's
 
     file = damage(Path(judged.path), state)
     if not file:

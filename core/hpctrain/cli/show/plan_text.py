@@ -100,7 +100,7 @@ def now(item: PlannedStep, plan: Plan, survey: Survey) -> str:
     if not survey.is_on_cluster:
         return "?"
     if survey.artifact_exists.get(item.name):
-        return f"exists ({survey.others[item.name]})" if item.name in survey.others else "exists"
+        return f"exists ({survey.owners[item.name]})" if item.name in survey.owners else "exists"
     if item.name in survey.refusals:
         return f"refused ({survey.refusals[item.name].owner})"
     if item.waits:

@@ -53,7 +53,9 @@ def steps(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, 
         *pull_steps,
         *((_inspect(request, cluster),) if request.has is None else ()),
         env,
-        proof.step(request.imported, {"overlay": overlay.key}, request.arch, (env,)),
+        proof.step(
+            request.imported, {"overlay": overlay.key}, request.arch, cluster, request.options.expect, (env,)
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from hpctrain_job.listing import Listing
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.edf import containerfile
 from hpctrain_plugins.environments.edf.containerfile import HAS
-from hpctrain_plugins.environments.edf.options import OTHERS, Family, Options
+from hpctrain_plugins.environments.edf.options import USUAL, Family, Options
 from hpctrain_plugins.environments.image import Image, inspected
 from hpctrain_plugins.environments.wheels import lists, packages_spec
 from hpctrain_plugins.environments.wheels.options import Options as Wheels
@@ -57,7 +57,7 @@ class ImageRequest:
         """How images of this name are entered."""
         name = self.options.base or self.options.image
         families = self.options.families.values()
-        return next((family for family in families if name.startswith(family.names)), OTHERS)
+        return next((family for family in families if name.startswith(family.names)), USUAL)
 
     @property
     def annotations(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 from attrs import frozen
 
-from hpctrain_plugins.environments.wheels.options import Built
+from hpctrain_plugins.environments.wheels.options import Built, Expect
 
 HOOKS = {"com.hooks.aws_ofi_nccl.enabled": "true", "com.hooks.aws_ofi_nccl.variant": "cuda-dl"}
 """What lets the site bring its network library into an image that has none."""
@@ -30,7 +30,7 @@ class Family:
     """More words for what starts the ranks: "--mpi=pmix"."""
 
 
-OTHERS = Family(names=(), annotations=HOOKS)
+USUAL = Family(names=(), annotations=HOOKS)
 """All other images."""
 
 
@@ -60,6 +60,8 @@ class Options:
     replace: tuple[str, ...] = ()
     """Packages of the base that may be replaced, by name; all others stay as they are. What `compile` builds
     and your own code replace the base's without being named."""
+    expect: Expect = attrs.field(factory=Expect)
+    """What must hold where training will run: verified once, before training."""
     glibc: str = "2.35"
     """The C library of the base, which decides what wheels fit."""
     apt: tuple[str, ...] = ()
