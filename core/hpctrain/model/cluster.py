@@ -285,6 +285,26 @@ class Verify:
 
 
 @frozen(kw_only=True)
+class Reference:
+    """What the site itself, or somebody on this machine, measured: shown beside what a plan predicts."""
+
+    model: str
+    """What was trained: llama3-8b."""
+    parameters: float
+    """Its weights, in thousand millions."""
+    gpus: int
+    """On how many GPUs."""
+    tflops: float
+    """TFLOP/s of one GPU, as they count."""
+    tokens_per_s: float | None = None
+    """Tokens of one GPU in a second."""
+    precision: str = "bf16"
+    """In which numbers."""
+    source: str
+    """The id of the `[[source]]` that says so."""
+
+
+@frozen(kw_only=True)
 class Cluster:
     """One machine: facts, policies and the defaults that compose the technologies for it."""
 
@@ -315,6 +335,8 @@ class Cluster:
     """Run-file keys one layer below the user's: [defaults.environment] use = "conda" …"""
     facts: Mapping[str, Any] = attrs.field(factory=dict)
     """Data for this cluster's own hooks (tables of candidates, symbol names)."""
+    reference: tuple[Reference, ...] = ()
+    """Throughputs that were measured here."""
     verify: tuple[Verify, ...] = ()
 
     @property

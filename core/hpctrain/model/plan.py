@@ -135,6 +135,8 @@ class EarlierRun:
     """Its training ended well."""
     step: int | None
     """The step of its newest checkpoint; None without one."""
+    step_s: float | None = None
+    """Seconds that it took for a step of training; None where it says nothing of that."""
     save_s: float | None = None
     """Seconds from the first file of its newest checkpoint to the last; None where they do not tell."""
     between_faults_s: float | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from hpctrain.model.cluster import Reference
 from hpctrain.model.plan import Plan
 from hpctrain.model.train import Numbers
 from hpctrain.plan.encode import encode
@@ -24,16 +26,26 @@ def seconds(plan: Plan) -> float | None:
     return numbers.flops_per_token * numbers.tokens_per_step * numbers.steps / (gpus * peak * 1e12 * MFU)
 
 
+def reference(plan: Plan) -> Reference | None:
+    """What was measured on this machine with the model that is nearest in size; None where nothing was."""
+    parameters = plan.train.numbers.parameters if plan.train else None
+    if not parameters:
+        return None
+    size = math.log(parameters / 1e9)
+    return min(plan.cluster.reference, key=lambda r: abs(math.log(r.parameters) - size), default=None)
+
+
 def document(plan: Plan) -> dict[str, Any] | None:
     """The trainer's numbers, the tokens of the whole run, and the prediction."""
     if plan.train is None:
         return None
-    numbers, predicted = plan.train.numbers, seconds(plan)
+    numbers, predicted, measured = plan.train.numbers, seconds(plan), reference(plan)
     tokens = numbers.tokens_per_step * numbers.steps if numbers.tokens_per_step and numbers.steps else None
     return {
         **encode(numbers),
         "tokens": tokens,
         "seconds": round(predicted) if predicted is not None else None,
         "assumed_mfu": MFU if predicted is not None else None,
+        "reference": encode(measured) if measured else None,
         "leaves_out": [*numbers.leaves_out, *(LEFT_OUT if predicted is not None else ())],
     }

@@ -27,7 +27,7 @@ def plan_lines(plan: Plan, survey: Survey, term: Term, *, full: bool = False) ->
     """All lines that `hpctrain plan` prints."""
     lines = [*term.wrapped(header(plan)), *steps(plan, survey).lines(term)]
     lines += [part for line in footer(plan, survey) for part in term.wrapped(line)]
-    numbers = facts(tuple(numbers_of(plan)), term)
+    numbers = facts(tuple(numbers_of(plan, survey)), term)
     lines += ["", *numbers] if numbers else []
     train = plan.step_named("train")
     if train is not None and train.around.env:
@@ -196,7 +196,7 @@ def _ranges(numbers: list[int]) -> str:
     return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in ranges)
 
 
-def numbers_of(plan: Plan) -> Iterator[tuple[str, str]]:
+def numbers_of(plan: Plan, survey: Survey) -> Iterator[tuple[str, str]]:
     """Parameters, memory, tokens, time: what is known, each with what it leaves out."""
     numbers = plan.train.numbers if plan.train else Numbers()
     if plan.train is not None and plan.train.start != "":
@@ -221,15 +221,39 @@ def numbers_of(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "vocabulary", f"{numbers.vocabulary} trained as {numbers.vocabulary_padded}"
     if numbers.flops_per_token is not None:
         yield "work", _work(numbers)
-    seconds = predict.seconds(plan)
-    if seconds is not None:
-        yield "time", f"{text.duration(seconds, rough=True)} predicted at {predict.MFU:.0%} of peak (assumed)"
+    yield from _time(numbers, plan, survey)
     start = startup(plan)
     if start is not None:
         yield "start-up", start
     yield from _tracking(plan)
     if numbers.leaves_out:
         yield "without", ", ".join(numbers.leaves_out)
+
+
+def _time(numbers: Numbers, plan: Plan, survey: Survey) -> Iterator[tuple[str, str]]:
+    """`9m, as small/1 trained (0.38 s a step); 29s predicted at 30% of peak (assumed)`, and what the site
+    measured."""
+    seconds, earlier = predict.seconds(plan), survey.earlier
+    times = []
+    if earlier and earlier.step_s and numbers.steps:
+        took = text.duration(earlier.step_s * numbers.steps, rough=True)
+        times.append(f"{took}, as {earlier.title} trained ({earlier.step_s:.3g} s a step)")
+    if seconds is not None:
+        times.append(f"{text.duration(seconds, rough=True)} predicted at {predict.MFU:.0%} of peak (assumed)")
+    if times:
+        yield "time", "; ".join(times)
+    measured, peak = predict.reference(plan), plan.cluster.hardware.peak_tflops
+    if seconds is not None and measured is not None:
+        share = f", {measured.tflops / peak:.0%} of peak" if peak else ""
+        rate = f", {text.count(round(measured.tokens_per_s))} tokens/s" if measured.tokens_per_s else ""
+        less = (
+            "; smaller models reach less" if (numbers.parameters or 0) < measured.parameters * 2.5e8 else ""
+        )
+        model = f"{measured.model} in {measured.precision} on {text.count(measured.gpus)} GPUs"
+        yield (
+            "measured",
+            f"{measured.tflops:g} TFLOP/s a GPU{share}{rate}: {model} here ({measured.source}){less}",
+        )
 
 
 def startup(plan: Plan) -> str | None:
