@@ -12,7 +12,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
 #SBATCH --network=disable_rdzv_get
-# step train of nynorsk-nodes on olivia, plan f22b8065; starts in the run directory
+# step train of nynorsk-nodes on olivia, plan 46bd5f0d; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
