@@ -159,7 +159,8 @@ def _passwd(site: Site) -> Iterable[str]:
 
 
 def _group(site: Site) -> Iterable[str]:
-    yield f"project:x:{PROJECT_GID}:{','.join(USERS)}\n"
+    project = site.cluster.project_of(site.overlay.account) or "project"
+    yield f"{project}:x:{PROJECT_GID}:{','.join(USERS)}\n"
     for user, uid in USERS.items():
         yield f"{user}:x:{uid}:\n"
 
