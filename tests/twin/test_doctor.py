@@ -129,8 +129,7 @@ def test_isambard_as_it_is_and_after_changes(twin: Start) -> None:
     assert differing(examined(user)) == ISAMBARD
     one = user.twin
     _root(one, "scontrol update partitionname=workq maxtime=12:00:00")
-    one.write("/usr/local/bin/python3", "#!/bin/sh\necho Python 3.6.15\n", user="root")
-    _root(one, "chmod 755 /usr/local/bin/python3; rm /usr/bin/gcc-12 /usr/bin/g++-12")
+    _root(one, "rm /opt/cray/pe/python/3.11.5/bin/python3 /usr/bin/gcc-12 /usr/bin/g++-12")
     _root(one, f"sed -i s,/opt/nvidia/hpc_sdk/cuda/12.6,/opt/cuda/12.8, {MODULES}/cuda/12.6.lua")
     _root(one, "sed -i /SCRATCHDIR/d /etc/profile.d/00-site.sh")
     lines = examined(user)

@@ -22,7 +22,7 @@ def numbers_of(plan: Plan, survey: Survey) -> Iterator[tuple[str, str]]:
         )
     yield from _size(numbers)
     yield from _memory(plan, numbers)
-    yield from _effort(plan, numbers)
+    yield from _effort(numbers)
     yield from _time(plan, numbers, survey)
     start = startup(plan)
     if start is not None:
@@ -56,7 +56,7 @@ def _memory(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
         yield "saving", f"{text.size(one)} a checkpoint on the disk{kept}"
 
 
-def _effort(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
+def _effort(numbers: Numbers) -> Iterator[tuple[str, str]]:
     if numbers.tokens_per_step is not None:
         rows = f" ({text.count(numbers.rows_per_step)} rows)" if numbers.rows_per_step else ""
         steps = f", {text.count(numbers.steps)} steps" if numbers.steps else ""
