@@ -65,6 +65,7 @@ def write(
         **{
             name[1:]: f'#!/bin/bash\nexec {program} "$@"\n' for name, program in site.overlay.commands.items()
         },
+        **{path[1:]: text for path, text in site.overlay.recorded.items()},
         "twin/nodes": "".join(f"{line}\n" for line in _nodes(site)),
         "twin/site.env": _site_env(site, keep),
         "usr/local/bin/hpctrain": _hpctrain(),
@@ -75,6 +76,8 @@ def write(
         files |= _edf(site)
     for root in site.overlay.conda:
         files |= {f"{root[1:]}/{name}": text for name, text in _conda(root).items()}
+    present = [path[1:] for path in site.overlay.present if not (rootfs / path[1:]).exists()]
+    files |= {n: "" for n in present if not any(f.startswith(f"{n}/") for f in (*files, *present))}
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
