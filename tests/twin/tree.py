@@ -64,6 +64,7 @@ def write(
         "twin/libraries": "".join(f"{lib.kind} {lib.version} {lib.path}\n" for lib in site.overlay.library),
         **{name[1:]: _named(program) for name, program in site.overlay.commands.items()},
         **{f"usr/local/bin/{name}": text for name, text in old.files(site.overlay).items()},
+        **{path[1:]: text for path, text in site.overlay.recorded.items()},
         "twin/nodes": "".join(f"{line}\n" for line in _nodes(site)),
         "twin/site.env": _site_env(site, keep),
         "usr/local/bin/hpctrain": _hpctrain(),
@@ -76,6 +77,8 @@ def write(
         files |= {"usr/local/bin/podman-hpc": (HERE / "podman_hpc.sh").read_text()}
     for root in site.overlay.conda:
         files |= {f"{root[1:]}/{name}": text for name, text in _conda(root).items()}
+    present = [path[1:] for path in site.overlay.present if not (rootfs / path[1:]).exists()]
+    files |= {n: "" for n in present if not any(f.startswith(f"{n}/") for f in (*files, *present))}
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
