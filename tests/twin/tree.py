@@ -65,16 +65,21 @@ def write(
         "twin/libraries": "".join(f"{lib.kind} {lib.version} {lib.path}\n" for lib in site.overlay.library),
         **{name[1:].format(short=SHORT): _named(p) for name, p in site.overlay.commands.items()},
         **{f"usr/local/bin/{name}": text for name, text in old.files(site.overlay).items()},
+        **{path[1:]: text for path, text in site.overlay.recorded.items()},
         "twin/nodes": "".join(f"{line}\n" for line in _nodes(site)),
         "twin/site.env": _site_env(site, keep),
         "usr/local/bin/hpctrain": _hpctrain(),
     }
-    if site.overlay.facts:
-        files |= _installed(site)
+    for distribution in (*([site.distribution] if site.overlay.facts else ()), *site.plugins):
+        files |= _installed(distribution)
     if site.overlay.edf:
         files |= _edf(site)
+    if site.overlay.podman_hpc:
+        files |= {"usr/local/bin/podman-hpc": (HERE / "podman_hpc.sh").read_text()}
     for root in site.overlay.conda:
         files |= {f"{root[1:]}/{name}": text for name, text in _conda(root).items()}
+    present = [path[1:] for path in site.overlay.present if not (rootfs / path[1:]).exists()]
+    files |= {n: "" for n in present if not any(f.startswith(f"{n}/") for f in (*files, *present))}
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,18 +100,23 @@ def _named(program: str) -> str:
     return f'#!/bin/bash\nexec {program.format(python=python)} "$@"\n'
 
 
-def _installed(site: Site) -> dict[str, str]:
-    """Somebody else's cluster as an installed distribution."""
-    project = loads((site.distribution / "pyproject.toml").read_text())["project"]
-    package = f"hpc_{site.name}"
-    info = f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    rows = "".join(f"{k} = {v}\n" for k, v in project["entry-points"]["hpctrain.clusters"].items())
-    return {
-        f"{OTHERS}/{package}/{name}": (site.distribution / package / name).read_text()
-        for name in ("__init__.py", "cluster.toml")
-    } | {
-        f"{OTHERS}/{info}/METADATA": f"Name: {project['name']}\nVersion: {project['version']}\n",
-        f"{OTHERS}/{info}/entry_points.txt": f"[hpctrain.clusters]\n{rows}",
+def _installed(distribution: Path) -> dict[str, str]:
+    """Somebody else's plugins as an installed distribution."""
+    document = loads((distribution / "pyproject.toml").read_text())
+    project, info = document["project"], ""
+    for group, plugins in project["entry-points"].items():
+        info += f"[{group}]\n" + "".join(f"{name} = {module}\n" for name, module in plugins.items())
+    target = document["tool"]["hatch"]["build"]["targets"]["wheel"]
+    sources = [
+        path
+        for name in (*target.get("packages", ()), *target.get("only-include", ()))
+        for path in ([distribution / name] if name.endswith(".py") else (distribution / name).iterdir())
+        if path.is_file()
+    ]
+    metadata = f"{OTHERS}/{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    return {f"{OTHERS}/{path.relative_to(distribution)}": path.read_text() for path in sources} | {
+        f"{metadata}/METADATA": f"Name: {project['name']}\nVersion: {project['version']}\n",
+        f"{metadata}/entry_points.txt": info,
     }
 
 
@@ -157,7 +167,8 @@ def _passwd(site: Site) -> Iterable[str]:
 
 
 def _group(site: Site) -> Iterable[str]:
-    yield f"project:x:{PROJECT_GID}:{','.join(USERS)}\n"
+    project = site.cluster.project_of(site.overlay.account) or "project"
+    yield f"{project}:x:{PROJECT_GID}:{','.join(USERS)}\n"
     for user, uid in USERS.items():
         yield f"{user}:x:{uid}:\n"
 

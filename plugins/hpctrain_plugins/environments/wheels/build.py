@@ -112,9 +112,7 @@ class Building:
         """The layer that brings a command into the environment."""
         artifact = self.artifact()
         # Judged again in every job: a link that was good when the run was submitted may be another's now.
-        storage = self.cluster.storage.get(artifact.role)
-        owners = storage.owners if storage and storage.share == "project" else ()
-        trusted = Cmd.of("hpc_trust", artifact.loc, *owners)
+        trusted = Cmd.of("hpc_trust", artifact.loc, *self.cluster.owners_of(artifact.role))
         layer = attrs.evolve(prefix.layer(artifact.loc), job=(trusted,))
         if not self.spec.packed:
             return layer
