@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hpctrain.runfile.reading.toml import loads
-from tests.twin import accounts, modules, opened, slurmconf
+from tests.twin import accounts, modules, old, opened, slurmconf
 from tests.twin.rootfs import CACHE
 from tests.twin.services import conda_build, names
 from tests.twin.site_file import PROJECT_GID, ROOT, USERS, Site
@@ -62,9 +62,9 @@ def write(
         "twin/storage": "".join(f"{folder.line}\n" for folder in folders(site, local=False)),
         "twin/node-storage": "".join(f"{folder.line}\n" for folder in folders(site, local=True)),
         "twin/libraries": "".join(f"{lib.kind} {lib.version} {lib.path}\n" for lib in site.overlay.library),
-        **{
-            name[1:]: f'#!/bin/bash\nexec {program} "$@"\n' for name, program in site.overlay.commands.items()
-        },
+        **{name[1:]: _named(program) for name, program in site.overlay.commands.items()},
+        **{f"usr/local/bin/{name}": text for name, text in old.files(site.overlay).items()},
+        **{path[1:]: text for path, text in site.overlay.recorded.items()},
         "twin/nodes": "".join(f"{line}\n" for line in _nodes(site)),
         "twin/site.env": _site_env(site, keep),
         "usr/local/bin/hpctrain": _hpctrain(),
@@ -77,6 +77,8 @@ def write(
         files |= {"usr/local/bin/podman-hpc": (HERE / "podman_hpc.sh").read_text()}
     for root in site.overlay.conda:
         files |= {f"{root[1:]}/{name}": text for name, text in _conda(root).items()}
+    present = [path[1:] for path in site.overlay.present if not (rootfs / path[1:]).exists()]
+    files |= {n: "" for n in present if not any(f.startswith(f"{n}/") for f in (*files, *present))}
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,6 +92,11 @@ def write(
 def _hpctrain() -> str:
     python = shlex.quote(sys.executable)
     return f'#!/bin/bash\nPYTHONPATH=/{OTHERS} exec {python} -m hpctrain "$@"\n'
+
+
+def _named(program: str) -> str:
+    python = shlex.quote(f"{sys.base_prefix}/bin/python3")
+    return f'#!/bin/bash\nexec {program.format(python=python)} "$@"\n'
 
 
 def _installed(distribution: Path) -> dict[str, str]:
@@ -134,7 +141,7 @@ def _conda(root: str) -> dict[str, str]:
     return {
         "bin/conda": conda,
         "bin/mamba": conda,
-        "bin/python": f'#!/bin/bash\nexec {shlex.quote(sys.base_prefix)}/bin/python3 "$@"\n',
+        **dict.fromkeys(("bin/python", "bin/python3"), _named("{python}")),
         "bin/activate": f'. {root}/etc/profile.d/conda.sh\nconda activate "$@"\n',
         "etc/profile.d/conda.sh": (HERE / "services/conda.sh").read_text().replace("ROOT", root),
         "conda-meta/history": "",
@@ -159,7 +166,8 @@ def _passwd(site: Site) -> Iterable[str]:
 
 
 def _group(site: Site) -> Iterable[str]:
-    yield f"project:x:{PROJECT_GID}:{','.join(USERS)}\n"
+    project = site.cluster.project_of(site.overlay.account) or "project"
+    yield f"{project}:x:{PROJECT_GID}:{','.join(USERS)}\n"
     for user, uid in USERS.items():
         yield f"{user}:x:{uid}:\n"
 

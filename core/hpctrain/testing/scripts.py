@@ -12,7 +12,9 @@ from hpctrain.run.tools import Tools
 from hpctrain.testing.base import Base, none
 from hpctrain.testing.subject import Subject
 
-PLACEHOLDER = re.compile(r"<[a-z][a-z0-9_-]*>|\{(?:user|account|uid|home)\}|\b(?:TODO|FIXME|CHANGEME)\b")
+PLACEHOLDER = re.compile(
+    r"(?<!\?P)<[a-z][a-z0-9_-]*>|\{(?:user|account|uid|home)\}|\b(?:TODO|FIXME|CHANGEME)\b"
+)
 END_OF_HEADER = "set -euo pipefail"
 NOT_OURS = "SC1090,SC1091,SC2034"
 """Sourced files that shellcheck is not given, and variables that they use."""
