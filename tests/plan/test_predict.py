@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from hpctrain.cli.show.plan_text import numbers_of
+from hpctrain.cli.show.plan_numbers import numbers_of
 from hpctrain.model.plan import EarlierRun, Plan, Survey
 from hpctrain.plan import predict
 from hpctrain.run.directory import RunDirectory

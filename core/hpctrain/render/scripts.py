@@ -128,6 +128,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *_outer(plan, binding, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
         *(_chain_begins(plan, binding) if _links(planned, plan) else ()),
+        *_saves(planned, plan, binding),
         *map(shell.module, around.modules),
         *_variables(around.env, Scope.JOB, binding),
         *_late_files(planned, folder, binding),
@@ -239,6 +240,22 @@ def _chain_begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
     place = chain.stop_place(plan)
     stop = Join(place, Raw('"${HPC_RUN##*/}"')) if place else ""
     return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
+
+
+def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...]:
+    """What becomes of the training's checkpoints: checked before the ranks, looked after beside them."""
+    layout = plan.train.checkpoints if plan.train else None
+    if layout is None or planned.name != chain.TRAIN:
+        return ()
+    own, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
+    words: list[Word] = [Join(own, f"/{layout.folder}") if layout.folder else own, f"--name={layout.name}"]
+    words += [f"--last={layout.complete}"] if layout.complete else []
+    words += [f"--pointer={layout.pointer}"] if layout.pointer else []
+    # an attempt that begins anew saves steps that are older than what is there
+    words += [f"--keep={plan.run.checkpoint.keep}"] if plan.run.checkpoint.keep and goes_on else []
+    functions = {"hpc_check_saves": goes_on, "hpc_watch_saves": not layout.manifests}
+    text = shell.words(tuple(words), binding)
+    return tuple(f"{function} {text}" for function, is_wanted in functions.items() if is_wanted)
 
 
 def _chain_files(folder: str, plan: Plan, binding: Binding, handover: Handover | None) -> dict[str, str]:

@@ -88,7 +88,7 @@ def _between_faults(run: RunDirectory) -> float | None:
 
     try:
         tried = [a for a in attempts.Step(run.path, TRAIN).record().attempts if a.ended is not None]
-    except (OSError, ValueError, KeyError, TypeError):  # a run of one job, or a record that is cut
+    except (OSError, ValueError):  # a run of one job, or a record that is cut
         return None
     faults = sum(attempt.is_fault for attempt in tried)
     seconds = sum((attempt.ended or attempt.began) - attempt.began for attempt in tried)

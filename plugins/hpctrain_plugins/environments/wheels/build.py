@@ -98,6 +98,7 @@ class Building:
             "own": [[p.name, p.git, p.rev, p.sha256 or p.path] for p in spec.user_packages],
             # `verify` decides nothing, and stays so that environments of earlier releases are found.
             "options": {**deciding(spec.options), "verify": True},
+            **spec.fetched_python,
         }
         return Artifact(
             name=self.way.name,

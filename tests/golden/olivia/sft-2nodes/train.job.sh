@@ -31,6 +31,7 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-nodes/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module load NRIS/GPU
 hpc_module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/cluster/work/projects/abc123/somebody/hf_cache/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again

@@ -29,6 +29,7 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-node/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/cluster/work/projects/abc123/somebody/hf_cache/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
 hpc_link "${HPC_RUN}"/logs/train.log /cluster/work/projects/abc123/somebody/logs/nynorsk-node_"${HPC_JOB}".out
 mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
