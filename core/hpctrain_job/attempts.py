@@ -92,7 +92,10 @@ class Step:
         """What the run asks for, as it was planned."""
         document = documents.read(self.folder / TERMS)
         numbers = {key: int(document[key]) for key in ("total", "time", "links", "avoid")}
-        return chain.Terms(**numbers, requeue=document.get("requeue") is True)
+        patience = {
+            key: document[key] for key in ("idle", "soon") if key in document
+        }  # runs before them lack it
+        return chain.Terms(**numbers, **patience, requeue=document.get("requeue") is True)
 
     def newest(self) -> int | None:
         """The step of the newest whole checkpoint: 0 where there is none yet, None where nobody knows."""

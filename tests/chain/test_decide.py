@@ -139,6 +139,21 @@ def test_a_program_that_fails_again_and_again_ends_the_chain_in_spite_of_progres
     assert not isinstance(decide(Ended("1", 60, Cause.NODE, 5), record)[0], EndChain)
 
 
+def test_failures_that_come_late_are_faults_of_many_nodes_and_not_a_loop() -> None:
+    terms = replace(TERMS, soon=600)
+    events: list[Event] = []
+    for number in range(9):
+        events += [Began("1", 0, number), Ended("1", 700, Cause.FAILED, number + 1)]
+    record = after(*events, Began("1", 0, 9), terms=terms)
+    assert decide(Ended("1", 700, Cause.FAILED, 10), record) == (Submit(1, "3"),)
+    soon = after(
+        *events[:2], *(replace(e, at=60) if isinstance(e, Ended) else e for e in events), terms=terms
+    )
+    assert decide(Ended("1", 60, Cause.FAILED, 10), applied(Began("1", 0, 9), soon)) == (
+        EndChain("5 attempts in a row failed", ("2", "3")),
+    )
+
+
 def test_the_total_is_spent_by_whole_attempts_and_by_parts_of_them() -> None:
     record = after(
         BEGAN, ended(Cause.SAVED), Began("2", 2 * DAY), Ended("2", 2 * DAY + 3600, Cause.LOST, 100)
