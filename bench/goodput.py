@@ -48,7 +48,7 @@ Without spares, each fault a new job that starts in 10 minutes and waits for no 
 spares, 5 s of stall and jobs of a day instead of one: {days}. So {published} asks for saves that stall no
 longer than 5 s, and for restarts within a minute.
 
-![Goodput against the time between two faults](goodput.svg)
+![Goodput against the number of accelerators](goodput.svg)
 """
 
 

@@ -40,11 +40,15 @@ class Cause(enum.Enum):
     """The loss stopped being a number."""
     FULL = "full disk"
     """Its program failed, and there is no room for another checkpoint."""
+    DAMAGED = "damaged checkpoints"
+    """None of its checkpoints is what was written, and starting anew would lose them."""
     CANCELLED = "cancelled"
     """Somebody ended it."""
 
 
-FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.FULL, Cause.CANCELLED)
+FOR_EVER = (
+    Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.FULL, Cause.DAMAGED, Cause.CANCELLED
+)  # fmt: skip
 """Causes that another attempt would meet again, or undo."""
 FAULTS = (Cause.NODE, Cause.LOST, Cause.FAILED)
 """Causes that come at any time, and cost the work since the last checkpoint."""
@@ -279,7 +283,8 @@ def _reason_to_end(event: Ended, after: Record) -> str:
         return event.cause.value
     if after.stop_file:
         return _stop_words(after)
-    if _trailing(judged, lambda attempt: not attempt.has_progressed) >= terms.idle:
+    own = tuple(attempt for attempt in judged if attempt.cause is not Cause.TAKEN)  # no fault of the run
+    if _trailing(own, lambda attempt: not attempt.has_progressed) >= terms.idle:
         return f"no progress over {terms.idle} attempts: no newer checkpoint"
     if _trailing(judged, lambda attempt: _failed_soon(attempt, terms)) >= terms.failures:
         return f"{terms.failures} attempts in a row failed"

@@ -75,6 +75,7 @@ def test_the_spare_behind_the_last_attempt_has_nothing_to_do_once_the_total_is_u
         (Cause.NETWORK, (EndChain("refused network", ("2", "3")),)),
         (Cause.DIVERGED, (EndChain("diverged", ("2", "3")),)),
         (Cause.FULL, (EndChain("full disk", ("2", "3")),)),
+        (Cause.DAMAGED, (EndChain("damaged checkpoints", ("2", "3")),)),
         (Cause.CANCELLED, (EndChain("cancelled", ("2", "3")),)),
         (Cause.SAVED, (Submit(1, "3"),)),
         (Cause.LIMIT, (Submit(1, "3"),)),
@@ -208,3 +209,40 @@ def test_a_job_that_is_started_again_under_its_id_is_another_attempt() -> None:
     assert [attempt.is_open for attempt in record.attempts] == [False, True]
     closed = applied(ended(Cause.SAVED, step=300), record)
     assert [attempt.last_step for attempt in closed.attempts] == [100, 300]
+
+
+@pytest.mark.parametrize("requeue", [False, True], ids=["chained", "requeued"])
+def test_preemption_is_no_fault_of_the_run_however_often_it_comes(*, requeue: bool) -> None:
+    terms = replace(TERMS, requeue=requeue, links=1 if requeue else 3)
+    events: list[Event] = []
+    for number in range(1, 9):
+        events += [Began(str(number), 0, 100), Ended(str(number), 60, Cause.TAKEN, 100)]
+    record = after(*events, Began("9", 0, 100), waiting=() if requeue else ("10", "11"), terms=terms)
+    again: tuple[Action, ...] = () if requeue else (Submit(1, "11"),)
+    assert decide(Ended("9", 60, Cause.TAKEN, 100), record) == again
+    # between faults it neither adds to them nor makes them forgotten
+    idle: list[Event] = [Began("a", 0, 100), Ended("a", 60, Cause.LOST, 100)] * 2
+    third = after(*idle, *events, Began("9", 0, 100), waiting=("10",), terms=terms)
+    why = "no progress over 3 attempts: no newer checkpoint"
+    assert decide(Ended("9", 60, Cause.LOST, 100), third) == (EndChain(why, ("10",)),)
+
+
+@pytest.mark.parametrize("cause", Cause)
+@pytest.mark.parametrize("requeue", [False, True], ids=["chained", "requeued"])
+def test_every_cause_either_ends_the_chain_or_leaves_somebody_to_go_on(
+    cause: Cause, *, requeue: bool
+) -> None:
+    """Nobody is lost: with an end the reason stands and the queue is emptied; else a job waits behind it, is
+    asked for, or is queued again by itself or by the scheduler."""
+    terms = replace(TERMS, requeue=requeue, links=1 if requeue else 3)
+    for waiting in ((), ("2",), ("2", "3")):
+        record = after(BEGAN, waiting=() if requeue else waiting, terms=terms)
+        event = ended(cause, lost_nodes=("n2",) if cause is Cause.NODE else ())
+        actions = decide(event, record)
+        ends = [action for action in actions if isinstance(action, EndChain)]
+        if ends:
+            assert ends == [EndChain(cause.value, record.waiting)]
+            assert actions == (ends[0],), "and nothing is asked for"
+        else:
+            asked = any(isinstance(action, (Submit, Requeue)) for action in actions)
+            assert asked or record.waiting or (requeue and cause is Cause.TAKEN)
