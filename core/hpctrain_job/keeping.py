@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hpctrain_job import resume
+from hpctrain_job import documents, resume
 from hpctrain_job.resume import Checkpoint
 
 DAMAGED = "damaged"
@@ -57,7 +57,7 @@ class Saves:
         if not self.pointer:
             return ""
         try:
-            return (self.folder / self.pointer).read_text(encoding="utf-8").strip()
+            return documents.whole(self.folder / self.pointer).decode().strip()
         except (OSError, ValueError):
             return ""
 

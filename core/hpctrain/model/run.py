@@ -207,6 +207,9 @@ class TrainSpec:
 
     use: str = ""
     """The trainer: trl, command, nanotron, neox or automodel."""
+    global_batch_size: int | None = attrs.field(default=None, validator=optional(ge(1)), metadata=WHEN_SET)
+    """Rows of one step of all GPUs together: the same experiment on every machine. The trainer's own size of
+    a pass stays the most that one GPU takes at a time, and the number of passes follows."""
     options: Any = attrs.field(default=None, metadata=BY_CORE)
 
 

@@ -139,7 +139,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         link = shell.word(step.makes.loc, binding)
         check_function = "hpc_sound" if step.makes.checked else "hpc_exists"
         lines += [
-            *_shared(step.makes.role, plan),
+            *_shared(step.makes.role, plan, binding),
             f'if {check_function} {link}; then echo "exists: "{link}; exit 0; fi',
             f"hpc_begin {link}",
         ]
@@ -315,16 +315,19 @@ def secret_place(plan: Plan, step: str, secret: Secret) -> Join:
     return Join(_secrets(plan, step), "/", secret.name)
 
 
-def _shared(role: str, plan: Plan) -> list[str]:
+def _shared(role: str, plan: Plan, binding: Binding) -> list[str]:
     """How the role's file system wants to be written to. A shared role's artefacts are readable by the
-    project, and used only from owners it trusts."""
+    project; those of others are used only from accepted owners."""
     storage = plan.cluster.storage.get(role)
     if storage is None:
         return []
-    variables = {"HPC_STRIPE": storage.stripe}
-    if storage.share == "project":
-        variables |= {"HPC_SHARE": "project", "HPC_OWNERS": " ".join(storage.owners)}
-    return [f"export {name}={shell.quoted(value)}" for name, value in variables.items() if value]
+    owners = [word for owner in plan.cluster.owners_of(role) for word in (" ", owner)][1:]
+    variables: dict[str, Word] = {
+        "HPC_STRIPE": storage.stripe,
+        "HPC_SHARE": "project" if storage.share == "project" else "",
+        "HPC_OWNERS": Join(*owners) if owners else "",
+    }
+    return [f"export {name}={shell.word(value, binding)}" for name, value in variables.items() if value]
 
 
 def _files(planned: PlannedStep) -> tuple[File, ...]:

@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
-# step train of nynorsk-node on olivia, plan c8f4d022; starts in the run directory
+# step train of nynorsk-node on olivia, plan 0efa37e2; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -36,7 +36,7 @@ mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
 mkdir -p /cluster/work/projects/abc123/somebody/checkpoints
 mkdir -p /cluster/projects/abc123/hpctrain/overlays
 mkdir -p /cluster/work/projects/abc123/somebody/runs
-ls -L /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif > /dev/null
-hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh
+hpc_trust /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif @abc123
+hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh @abc123
 hpc_private HF_DATASETS_CACHE /cluster/work/projects/abc123/somebody/hf_cache/.datasets-"${EUID}"
 hpc_start srun --export=ALL --nodes=1 --ntasks=4 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh
