@@ -283,8 +283,8 @@ def _reason_to_end(event: Ended, after: Record) -> str:
         return event.cause.value
     if after.stop_file:
         return _stop_words(after)
-    own = tuple(attempt for attempt in judged if attempt.cause is not Cause.TAKEN)  # no fault of the run
-    if _trailing(own, lambda attempt: not attempt.has_progressed) >= terms.idle:
+    uncut = tuple(attempt for attempt in judged if attempt.cause is not Cause.TAKEN)  # no fault of the run
+    if _trailing(uncut, lambda attempt: not attempt.has_progressed) >= terms.idle:
         return f"no progress over {terms.idle} attempts: no newer checkpoint"
     if _trailing(judged, lambda attempt: _failed_soon(attempt, terms)) >= terms.failures:
         return f"{terms.failures} attempts in a row failed"

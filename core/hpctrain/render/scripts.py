@@ -248,8 +248,8 @@ def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...
     layout = plan.train.checkpoints if plan.train else None
     if layout is None or planned.name != chain.TRAIN:
         return ()
-    own, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
-    words: list[Word] = [Join(own, f"/{layout.folder}") if layout.folder else own, f"--name={layout.name}"]
+    root, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
+    words: list[Word] = [Join(root, f"/{layout.folder}") if layout.folder else root, f"--name={layout.name}"]
     words += [f"--last={layout.complete}"] if layout.complete else []
     words += [f"--pointer={layout.pointer}"] if layout.pointer else []
     # an attempt that begins anew saves steps that are older than what is there
