@@ -116,7 +116,10 @@ hpc_check_saves() {  # before the ranks: what is damaged is set aside; where all
   local code=0
   hpc_saves=("$@")
   hpc_keeping check || code=$?
-  ((code != 78)) || exit 78
+  if ((code == 78)); then
+    : >"steps/$HPC_STEP/nothing-whole"
+    exit 78
+  fi
   ((code)) || export HPC_CHECKED=1
 }
 
@@ -287,7 +290,7 @@ hpc_begin_job() {
   trap hpc_end EXIT
   trap 'hpc_forward USR1' USR1
   trap 'hpc_forward TERM' TERM
-  rm -rf "steps/$HPC_STEP/exit" "steps/$HPC_STEP/hung" "steps/$HPC_STEP/nodes"
+  rm -rf "steps/$HPC_STEP/exit" "steps/$HPC_STEP"/{hung,nodes,nothing-whole}
   hpc_note began
   # where this attempt begins in logs that all attempts append to: `diagnose` reads no earlier one's failure
   find logs -maxdepth 1 -name "$HPC_STEP.*" -size +0 -printf '%s %f\n' >"steps/$HPC_STEP/log-sizes" || :
