@@ -34,6 +34,7 @@ from hpctrain.model.words import Word
 from hpctrain.plan import planner, queues
 from hpctrain.plan.goal import Goal
 from hpctrain.run.bind import bind
+from hpctrain.run.registry import state_folder
 from hpctrain.run.survey import survey
 from hpctrain.run.this_computer import is_here
 from hpctrain.runfile.facts import Facts
@@ -157,7 +158,13 @@ class Session:
 
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""
-        return survey(self.plan(), self.binding, on_cluster=self.is_on_cluster, code=self.code_state())
+        return survey(
+            self.plan(),
+            self.binding,
+            on_cluster=self.is_on_cluster,
+            code=self.code_state(),
+            state=state_folder(self.environ),
+        )
 
     def code_state(self) -> CodeState | None:
         """How the repository of `[code] path` stands; None without one."""

@@ -43,6 +43,12 @@ class Layout:
     """Matches the name of a checkpoint; its group `step` is a number."""
     complete: str = ""
     """A checkpoint without this file is not whole."""
+    pointer: str = ""
+    """The file beside the checkpoints that holds the name of the one to go on from; empty: the trainer looks
+    for the newest itself."""
+    manifests: bool = False
+    """Whether the trainer writes a manifest into each (`hpctrain_job.resume`) and drops old ones by
+    `[checkpoint] keep`; else the job does both."""
 
 
 @frozen(kw_only=True)

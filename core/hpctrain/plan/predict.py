@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
+from hpctrain.model.cluster import Reference
 from hpctrain.model.plan import Plan, PlannedStep
 from hpctrain.model.train import Numbers
 from hpctrain.plan import chain
@@ -60,11 +61,20 @@ def cost(plan: Plan, steps: Iterable[PlannedStep]) -> Cost:
     )
 
 
+def reference(plan: Plan) -> Reference | None:
+    """What was measured on this machine with the model that is nearest in size; None where nothing was."""
+    parameters = plan.train.numbers.parameters if plan.train else None
+    if not parameters:
+        return None
+    size = math.log(parameters / 1e9)
+    return min(plan.cluster.reference, key=lambda r: abs(math.log(r.parameters) - size), default=None)
+
+
 def document(plan: Plan) -> dict[str, Any] | None:
     """The trainer's numbers, the tokens of the whole run, and the prediction."""
     if plan.train is None:
         return None
-    numbers, predicted = plan.train.numbers, seconds(plan)
+    numbers, predicted, measured = plan.train.numbers, seconds(plan), reference(plan)
     tokens = numbers.tokens_per_step * numbers.steps if numbers.tokens_per_step and numbers.steps else None
     return {
         **encode(numbers),
@@ -73,5 +83,6 @@ def document(plan: Plan) -> dict[str, Any] | None:
         "node_hours": round(node_hours(plan, predicted), 3) if predicted is not None else None,
         "most_node_hours": round(cost(plan, plan.steps).node_hours, 3),
         "assumed_mfu": MFU if predicted is not None else None,
+        "reference": encode(measured) if measured else None,
         "leaves_out": [*numbers.leaves_out, *(LEFT_OUT if predicted is not None else ())],
     }

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpctrain.model.plan import Plan
+from hpctrain.model.cluster import Reference
+from hpctrain.model.plan import Plan, Survey
 from hpctrain.model.train import Numbers
 from hpctrain.plan import predict
 from hpctrain.plan.words import word_text
 from hpctrain.ui import text
 
 
-def numbers_of(plan: Plan) -> Iterator[tuple[str, str]]:
+def numbers_of(plan: Plan, survey: Survey) -> Iterator[tuple[str, str]]:
     """Parameters, memory, tokens, time: what is known, then what is left out."""
     numbers = plan.train.numbers if plan.train else Numbers()
     if plan.train is not None and plan.train.start != "":
@@ -21,7 +22,8 @@ def numbers_of(plan: Plan) -> Iterator[tuple[str, str]]:
         )
     yield from _size(numbers)
     yield from _memory(plan, numbers)
-    yield from _effort(plan, numbers)
+    yield from _effort(numbers)
+    yield from _time(plan, numbers, survey)
     start = startup(plan)
     if start is not None:
         yield "start-up", start
@@ -49,12 +51,12 @@ def _memory(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
     if host:
         yield "host", host
     if numbers.checkpoint_gb is not None:
-        one, keep = numbers.checkpoint_gb * 1e9, plan.run.checkpoint.keep
+        one, keep = numbers.checkpoint_gb * 1e9, plan.run.checkpoint.keep or 1
         kept = f", {text.size(one * keep)} for the {keep} that stay" if keep > 1 else ""
         yield "saving", f"{text.size(one)} a checkpoint on the disk{kept}"
 
 
-def _effort(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
+def _effort(numbers: Numbers) -> Iterator[tuple[str, str]]:
     if numbers.tokens_per_step is not None:
         rows = f" ({text.count(numbers.rows_per_step)} rows)" if numbers.rows_per_step else ""
         steps = f", {text.count(numbers.steps)} steps" if numbers.steps else ""
@@ -64,11 +66,36 @@ def _effort(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
         yield "vocabulary", f"{numbers.vocabulary} trained as {numbers.vocabulary_padded}"
     if numbers.flops_per_token is not None:
         yield "work", _work(numbers)
-    seconds = predict.seconds(plan)
+
+
+def _time(plan: Plan, numbers: Numbers, survey: Survey) -> Iterator[tuple[str, str]]:
+    """`9m, as small/1 trained (0.38 s a step); 29s predicted at 30% of peak (assumed), 0.01 node-hours`, and
+    what the site measured."""
+    seconds, earlier = predict.seconds(plan), survey.earlier
+    times = []
+    if earlier and earlier.step_s and numbers.steps:
+        took = text.duration(earlier.step_s * numbers.steps, rough=True)
+        times.append(f"{took}, as {earlier.title} trained ({earlier.step_s:.3g} s a step)")
     if seconds is not None:
         time = f"{text.duration(seconds, rough=True)} predicted at {predict.MFU:.0%} of peak (assumed)"
         hours = text.hours(predict.node_hours(plan, seconds))
-        yield "time", f"{time}, {hours} node-hours{_jobs(plan, seconds)}"
+        times.append(f"{time}, {hours} node-hours{_jobs(plan, seconds)}")
+    if times:
+        yield "time", "; ".join(times)
+    measured = predict.reference(plan)
+    if seconds is not None and measured is not None:
+        yield "measured", _measured(plan, numbers, measured)
+
+
+def _measured(plan: Plan, numbers: Numbers, measured: Reference) -> str:
+    """`390 TFLOP/s a GPU, 39% of peak: 8B in bf16 on 64 GPUs here (address)`."""
+    peak = plan.cluster.hardware.peak_tflops
+    share = f", {measured.tflops / peak:.0%} of peak" if peak else ""
+    rate = f", {text.count(round(measured.tokens_per_s))} tokens/s" if measured.tokens_per_s else ""
+    is_smaller = (numbers.parameters or 0) < measured.parameters * 2.5e8
+    less = "; smaller models reach less" if is_smaller else ""
+    model = f"{measured.model} in {measured.precision} on {text.count(measured.gpus)} GPUs"
+    return f"{measured.tflops:g} TFLOP/s a GPU{share}{rate}: {model} here ({measured.source}){less}"
 
 
 def _host(plan: Plan, numbers: Numbers) -> str:

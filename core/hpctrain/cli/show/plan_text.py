@@ -25,7 +25,7 @@ def plan_lines(plan: Plan, survey: Survey, term: Term, *, full: bool = False) ->
     """All lines that `hpctrain plan` prints."""
     lines = [*term.wrapped(header(plan)), *steps(plan, survey).lines(term)]
     lines += [part for line in footer(plan, survey) for part in term.wrapped(line)]
-    numbers = facts(tuple(numbers_of(plan)), term)
+    numbers = facts(tuple(numbers_of(plan, survey)), term)
     lines += ["", *numbers] if numbers else []
     train = plan.step_named("train")
     if train is not None and train.around.env:
@@ -93,11 +93,12 @@ def place(item: PlannedStep) -> str:
 
 
 def now(item: PlannedStep, plan: Plan, survey: Survey) -> str:
-    """exists, build, job, waits, after N; `?` where this machine cannot know."""
+    """exists, with its owner where that is another user; build, job, waits, after N; `?` where this machine
+    cannot know."""
     if not survey.is_on_cluster:
         return "?"
     if survey.artifact_exists.get(item.name):
-        return "exists"
+        return f"exists ({survey.owners[item.name]})" if item.name in survey.owners else "exists"
     if item.name in survey.refusals:
         return f"refused ({survey.refusals[item.name].owner})"
     if item.waits:

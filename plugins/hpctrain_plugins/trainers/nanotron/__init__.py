@@ -72,7 +72,7 @@ STACKS = {
 flash-attn, which its models import when they are built, is the machine's: of its image, or `compile`.
 """
 ENV = EnvVar(name="CUDA_DEVICE_MAX_CONNECTIONS", value="1", why="nanotron asserts it: order of its streams")
-LAYOUT = Layout(format=NAME, name=r"(?P<step>\d+)", complete="model_config.json")
+LAYOUT = Layout(format=NAME, name=r"(?P<step>\d+)", complete="model_config.json", pointer="latest.txt")
 START = starting.StartKeys(
     load=("checkpoints", "resume_checkpoint_path"),
     save=("checkpoints", "checkpoints_path"),

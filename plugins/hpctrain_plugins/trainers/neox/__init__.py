@@ -113,7 +113,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pi
         values["git_hash"] = pinned_commit(pins, code.git, code.rev)
     world = ranks.world(run, cluster)
     beginning = begin.of_run(run, config)
-    layout = Layout(format=NAME, name=begin.NAME, complete=f"configs/{FILE}")
+    layout = Layout(format=NAME, name=begin.NAME, complete=f"configs/{FILE}", pointer="latest")
     resolved = starting.configurations(
         FILE,
         filled(values, lambda text: placed(text, run, cluster, assets)),
