@@ -57,8 +57,8 @@ for at, folders, names in os.walk("/"):
 """Every file of a machine that was written since, as root reads it."""
 
 
-def given(twin: Twin, canaries: Canaries) -> User:
-    """alice with a secret in each place where users have one."""
+def with_secrets(twin: Twin, canaries: Canaries) -> User:
+    """alice with a secret in each place where users have replica."""
     user, secret = User(twin, folder="canaries"), canaries.values
     home = twin.site.home("alice")
     profile = {"HF_TOKEN": "huggingface", "SHELL_TOKEN": "variable", "AWS_SECRET_ACCESS_KEY": "bystander"}
@@ -81,7 +81,7 @@ def run_file(name: str, script: str) -> str:
     return text.replace('["sleep", "60"]', argv).replace("\n\n[resources]", f"{SECRETS}\n[resources]", 1)
 
 
-def told(twin: Twin, script: str, canaries: Canaries, *more: str, node: str = "") -> str:
+def answer_of(twin: Twin, script: str, canaries: Canaries, *more: str, node: str = "") -> str:
     """What a program on a machine of the twin prints that is given the secrets by stdin."""
     words = " ".join(form.hex() for value in canaries.values.values() for form in forms(value))
     argv = twin.inside((sys.executable, "-I", "-c", script), node=node, login=False)
@@ -147,8 +147,8 @@ def walked(user: User, canaries: Canaries) -> list[str]:
         user.put("run.toml", run_file(name, "sleep 300"))
         row = user.step(user.submit())
         user.until("running")
-        asked = ("scontrol show job -dd", "squeue -o %all", f"scontrol write batch_script {row['job']} -")
-        printed.extend(user.twin.run(*words.split()).stdout for words in asked)
+        commands = ("scontrol show job -dd", "squeue -o %all", f"scontrol write batch_script {row['job']} -")
+        printed.extend(user.twin.run(*words.split()).stdout for words in commands)
         if name == "ended":  # by an operator
             user.twin.run("scancel", "--signal=KILL", "--full", row["job"])
             wait_for("its end", lambda: user.status()["state"] in ("failed", "cancelled"), 120)
@@ -169,21 +169,22 @@ def walked(user: User, canaries: Canaries) -> list[str]:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_no_token_is_left_anywhere(name: str, twin: Start) -> None:
-    one, canaries = twin(name), Canaries()
-    began = one.run("date", "+%s").stdout.strip()
-    user = given(one, canaries)
-    up = one.run("ls", "/run/twin").stdout.split()
-    places = ["", *(host.name for host in one.site.hosts if host.name in up)]
+    replica, canaries = twin(name), Canaries()
+    began = replica.run("date", "+%s").stdout.strip()
+    user = with_secrets(replica, canaries)
+    up = replica.run("ls", "/run/twin").stdout.split()
+    places = ["", *(host.name for host in replica.site.hosts if host.name in up)]
     assert len(places) > 2
-    with watched(one, canaries, places):
+    with watched(replica, canaries, places):
         printed = walked(user, canaries)
     text = "\n".join(printed)
     assert "JobId=" in text
     assert [key for key, value in canaries.values.items() for f in forms(value) if f.decode() in text] == []
-    own = {f"{one.site.home('alice')}/{file}" for file in OWN}
+    token_files = {f"{replica.site.home('alice')}/{file}" for file in OWN}
     written = {
-        place: set(told(one, SEARCH, canaries, began, *kept(), node=place).split()) for place in places
+        place: set(answer_of(replica, SEARCH, canaries, began, *kept(), node=place).split())
+        for place in places
     }
-    assert written.pop("") == own
-    assert not any(found - own for found in written.values()), written
-    assert not [value for value in canaries.values.values() if value in one.said()]
+    assert written.pop("") == token_files
+    assert not any(files - token_files for files in written.values()), written
+    assert not [value for value in canaries.values.values() if value in replica.said()]
