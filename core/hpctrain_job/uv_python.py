@@ -33,10 +33,10 @@ def bring(folder: Path, version: str) -> str:
             return f"the uv in {folder} is for another machine than this one, which fetches for it"
         options = ("--no-bin", "--managed-python", "--cache-dir", f"{tool}/cache")
         code = _code(f"{tool}/bin/uv", "python", "install", *options, "--install-dir", target, version)
-        found = {path.resolve().parents[1] for path in Path(target).glob(f"*/bin/python{version}")}
-        if code or len(found) != 1:
+        interpreters = {path.resolve().parents[1] for path in Path(target).glob(f"*/bin/python{version}")}
+        if code or len(interpreters) != 1:
             return f"uv brought no Python {version}: its own words are above"
-        found.pop().rename(folder / "python")
+        interpreters.pop().rename(folder / "python")
     return ""
 
 
