@@ -31,8 +31,12 @@ SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
 NUMBERS, LAYOUT = ("total", "time", "links", "avoid"), ("folder", "name", "complete")
 """Keys of the terms, and those of the table in it that says how checkpoints are named."""
+PATIENCE = ("idle", "soon")
+"""Keys of the terms that runs of earlier versions lack."""
 SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
+NOTHING_WHOLE = "nothing-whole"
+"""In the step's folder: job.sh found no checkpoint that is whole, and began no ranks."""
 HUNG = 79
 """The exit code of a step that its watch ended."""
 UNJUDGED = 3
@@ -101,7 +105,8 @@ class Step:
         """What the run asks for, as it was planned."""
         document = self._document()
         numbers = {key: document[key] for key in NUMBERS}
-        return chain.Terms(**numbers, requeue=document.get("requeue") is True)
+        patience = {key: document[key] for key in PATIENCE if key in document}
+        return chain.Terms(**numbers, **patience, requeue=document.get("requeue") is True)
 
     def _document(self) -> Mapping[str, Any]:
         """chain.json; OSError or ValueError where it is none of ours."""
@@ -280,8 +285,10 @@ def _names(values: Iterable[Any]) -> tuple[str, ...]:
 def _are_terms(document: Mapping[str, Any]) -> bool:
     """Whether everything in chain.json is of its type, and names of checkpoints are a pattern."""
     layout = document.get("checkpoints")
-    numbers = [document.get(key) for key in (*NUMBERS, "v")]
-    if not all(type(number) is int and 0 <= number < MOST for number in numbers) or not document["time"]:
+    numbers = [document.get(key) for key in (*NUMBERS, "v")] + [document.get(key, 1) for key in PATIENCE]
+    if not all(type(number) is int and 0 <= number < MOST for number in numbers):
+        return False
+    if not (document["time"] and document.get("idle", 1)):
         return False
     if layout is None:
         return True
@@ -335,6 +342,7 @@ def _answer(step: Step, options: Namespace) -> list[str]:
         share=share,
     )
     why = Cause.FULL if why is Cause.FAILED and lack else why
+    why = Cause.DAMAGED if why is Cause.SETTING and (step.folder / NOTHING_WHOLE).exists() else why
     return end(step, options.job, why, nodes, stop_file)
 
 

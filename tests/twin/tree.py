@@ -125,6 +125,7 @@ def _edf(site: Site) -> dict[str, str]:
     return {
         "usr/local/bin/podman": PODMAN,
         "usr/local/bin/enroot": (HERE / "enroot.sh").read_text(),
+        "usr/local/bin/sarusctl": (HERE / "sarusctl.sh").read_text(),
         "twin/edf.c": (HERE / "edf/edf.c").read_text(),
         "usr/local/lib/twin-edf.py": (HERE / "edf/edf.py").read_text(),
         "twin/edf-hook.json": json.dumps(site.cluster.facts["container_engine"]["sets"]),

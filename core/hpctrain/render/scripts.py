@@ -14,8 +14,9 @@ from attrs import frozen
 
 from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.model.step import Launch
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
-from hpctrain.plan import chain
+from hpctrain.plan import chain, interval
 from hpctrain.render import files, shell
 from hpctrain.versions import RECORD
 
@@ -92,7 +93,7 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
     if _links(planned, plan):
-        texts |= _chain_files(folder, plan, binding, shape.handover)
+        texts |= _chain_files(planned, plan, binding, shape.handover)
     for file in _files(planned):
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
@@ -247,8 +248,8 @@ def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...
     layout = plan.train.checkpoints if plan.train else None
     if layout is None or planned.name != chain.TRAIN:
         return ()
-    own, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
-    words: list[Word] = [Join(own, f"/{layout.folder}") if layout.folder else own, f"--name={layout.name}"]
+    root, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
+    words: list[Word] = [Join(root, f"/{layout.folder}") if layout.folder else root, f"--name={layout.name}"]
     words += [f"--last={layout.complete}"] if layout.complete else []
     words += [f"--pointer={layout.pointer}"] if layout.pointer else []
     # an attempt that begins anew saves steps that are older than what is there
@@ -258,11 +259,14 @@ def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...
     return tuple(f"{function} {text}" for function, is_wanted in functions.items() if is_wanted)
 
 
-def _chain_files(folder: str, plan: Plan, binding: Binding, handover: Handover | None) -> dict[str, str]:
+def _chain_files(
+    planned: PlannedStep, plan: Plan, binding: Binding, handover: Handover | None
+) -> dict[str, str]:
     """chain.json; and next.sh where the chain's jobs hand over others."""
+    folder, launch = f"steps/{planned.name}", planned.step.launch
     links = chain.of(plan)
     if handover is None or links is None or not links.hands_over:
-        return {f"{folder}/chain.json": _terms(plan, None)}
+        return {f"{folder}/chain.json": _terms(plan, launch, None)}
     lines = [
         "#!/bin/bash",
         "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
@@ -273,10 +277,10 @@ def _chain_files(folder: str, plan: Plan, binding: Binding, handover: Handover |
         f"  find) exec {shell.words(handover.find, binding)} ;;",
         "esac",
     ]
-    return {f"{folder}/chain.json": _terms(plan, handover), f"{folder}/next.sh": _text(lines)}
+    return {f"{folder}/chain.json": _terms(plan, launch, handover), f"{folder}/next.sh": _text(lines)}
 
 
-def _terms(plan: Plan, handover: Handover | None) -> str:
+def _terms(plan: Plan, launch: Launch, handover: Handover | None) -> str:
     """chain.json: what the chain's judge is told in the job."""
     links, layout = chain.of(plan), plan.train.checkpoints if plan.train else None
     assert links is not None
@@ -286,6 +290,7 @@ def _terms(plan: Plan, handover: Handover | None) -> str:
         "links": links.links,
         "avoid": links.avoid,
         "requeue": links.requeue,
+        **interval.patience(plan.run.checkpoint.every, interval.assumed_between(launch)),
         "checkpoints": {"folder": layout.folder, "name": layout.name, "complete": layout.complete}
         if layout
         else None,
