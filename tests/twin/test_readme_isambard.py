@@ -43,13 +43,13 @@ class Reader(User):
 
 def page(*beginnings: str) -> list[str]:
     """The README's commands that begin so, in its order."""
-    found = [
+    listed = [
         command
         for block in blocks(Path("hpc_isambard/README.md"))
         if block.language == "console"
         for command, _ in commands(block.text)
     ]
-    return [next(line for line in found if line.startswith(words)) for words in beginnings]
+    return [next(line for line in listed if line.startswith(words)) for words in beginnings]
 
 
 @pytest.fixture(scope="module")
