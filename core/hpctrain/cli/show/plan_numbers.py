@@ -51,7 +51,9 @@ def _memory(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
     if host:
         yield "host", host
     if numbers.checkpoint_gb is not None:
-        size, keep = numbers.checkpoint_gb * 1e9, plan.run.checkpoint.keep or 1
+        layout = plan.train.checkpoints if plan.train else None
+        keep = plan.run.checkpoint.keep or (layout.keeps if layout else 0)
+        size = numbers.checkpoint_gb * 1e9
         several = f", {text.size(size * keep)} for the {keep} that stay" if keep > 1 else ""
         yield "saving", f"{text.size(size)} a checkpoint on the disk{several}"
 
