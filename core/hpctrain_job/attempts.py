@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hpctrain_job import chain, documents, journal, resume, successors
 from hpctrain_job.chain import Cause
 from hpctrain_job.successors import Handover, Submission
+from hpctrain_job.vet import TOO_FEW
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -268,6 +269,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         attempts = step.record().attempts
         if options.code == HUNG:
             nodes += _blamed(step, options.job, attempts[-1].nodes if attempts else ())
+        unfit = _unfit(step, options.job)
+        if options.code == TOO_FEW:
+            nodes += unfit
         share = (time.time() - attempts[-1].began) / step.terms().time if attempts else 0.0
         refused = (step.folder / "fabric").is_file() and (step.folder / "fabric").read_text().startswith(
             "refused:"
@@ -281,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             share=share,
         )
         why = Cause.FULL if why is Cause.FAILED and lack else why
-        lines = end(step, options.job, why, nodes, stop_file)
+        lines = end(step, options.job, why, tuple(dict.fromkeys((*nodes, *unfit))), stop_file)
     print("\n".join(lines))
     return 0
 
@@ -301,6 +305,12 @@ def _blamed(step: Step, job: str, nodes: Sequence[str]) -> list[str]:
     from hpctrain_job.hangs import verdicts  # the control plane reads this module and judges nobody
 
     return list(verdicts.blamed(step.folder, job, nodes))
+
+
+def _unfit(step: Step, job: str) -> tuple[str, ...]:
+    from hpctrain_job.vet import judge  # as above
+
+    return judge.unfit(step.folder, job)
 
 
 def _parser() -> ArgumentParser:
