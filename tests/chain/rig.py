@@ -14,7 +14,7 @@ from hpctrain.model.cluster import Queue
 from hpctrain.model.duration import Duration
 from hpctrain.model.job import JobFiles, State
 from hpctrain.model.plan import Binding, Plan, PlannedStep
-from hpctrain.model.run import Resources
+from hpctrain.model.run import Checkpoint, Resources
 from hpctrain.model.train import Layout, Train
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run import jobzip
@@ -42,6 +42,8 @@ def plan(
     machine: int = 2,
     jobs: int | None = None,
     requeue: bool | None = None,
+    saves: Layout = LAYOUT,
+    keep: int | None = None,
 ) -> Plan:
     """A plan whose one step trains with a line of bash."""
     row = Queue(name="batch", source="s", ask={"slurm": ("--partition=batch",)}, jobs_per_user=jobs)
@@ -54,7 +56,9 @@ def plan(
     made = build.plan(build.step(script, trains=True, **layout), on=site, time=time, scheduler=scheduler)
     resources: Resources = attrs.evolve(made.run.resources, total=Duration.parse(total), requeue=requeue)
     return attrs.evolve(
-        made, run=attrs.evolve(made.run, resources=resources), train=Train(argv=("true",), checkpoints=LAYOUT)
+        made,
+        run=attrs.evolve(made.run, resources=resources, checkpoint=Checkpoint(keep=keep)),
+        train=Train(argv=("true",), checkpoints=saves),
     )
 
 

@@ -79,6 +79,8 @@ class Overlay:
     honest: Honest
     facts: str = ""
     """The folder from here of somebody else's distribution, which has the facts; empty: ours, `hpc_NAME`."""
+    plugins: tuple[str, ...] = ()
+    """Folders from here of further distributions of others."""
     home: str = ""
     exclusive: bool = False
     """Jobs get whole nodes."""
@@ -91,11 +93,17 @@ class Overlay:
     default_partition: str = ""
     edf: bool = False
     """`srun --environment`: the stand-in for CSCS's Container Engine."""
+    podman_hpc: bool = False
+    """NERSC's podman-hpc: a stand-in over podman."""
     system_modules: tuple[str, ...] = ()
     conda: tuple[str, ...] = ()
     """Where the site has its Miniforge: a stand-in for each."""
     commands: Mapping[str, str] = attrs.field(factory=dict)
-    """Other names of the twin's programs, as the site has them."""
+    """Other names of the twin's programs, as the site has them; `{python}` is this machine's Python,
+    `{short}` its version, 3.11."""
+    system_python: str = ""
+    system_gcc: str = ""
+    """What /usr/bin has on the site: `old.py` makes stand-ins that refuse what these would refuse."""
     library: tuple[Library, ...] = ()
     variables: Mapping[str, str] = attrs.field(factory=dict)
     module: tuple[Module, ...] = ()
@@ -134,6 +142,11 @@ class Site:
     overlay: Overlay
     distribution: Path
     """The folder with the cluster's pyproject.toml."""
+
+    @property
+    def plugins(self) -> tuple[Path, ...]:
+        """The folders of further distributions."""
+        return tuple(HERE / folder for folder in self.overlay.plugins)
 
     @property
     def hosts(self) -> tuple[Host, ...]:

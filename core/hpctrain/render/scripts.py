@@ -14,8 +14,9 @@ from attrs import frozen
 
 from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.model.step import Launch
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
-from hpctrain.plan import chain
+from hpctrain.plan import chain, interval
 from hpctrain.render import files, shell
 from hpctrain.versions import RECORD
 
@@ -97,7 +98,7 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     if vets(planned, plan, shape):
         texts[f"{folder}/vet.sh"] = vet(planned, plan, shape)
     if _links(planned, plan):
-        texts |= _chain_files(folder, plan, binding, shape.handover)
+        texts |= _chain_files(planned, plan, binding, shape.handover)
     for file in _files(planned):
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
@@ -140,6 +141,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *_outer(plan, binding, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
         *(_chain_begins(plan, binding) if _links(planned, plan) else ()),
+        *_saves(planned, plan, binding),
         *map(shell.module, around.modules),
         *_variables(around.env, Scope.JOB, binding),
         *_late_files(planned, folder, binding),
@@ -149,7 +151,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         link = shell.word(step.makes.loc, binding)
         check_function = "hpc_sound" if step.makes.checked else "hpc_exists"
         lines += [
-            *_shared(step.makes.role, plan),
+            *_shared(step.makes.role, plan, binding),
             f'if {check_function} {link}; then echo "exists: "{link}; exit 0; fi',
             f"hpc_begin {link}",
         ]
@@ -272,11 +274,30 @@ def _chain_begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
     return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
 
 
-def _chain_files(folder: str, plan: Plan, binding: Binding, handover: Handover | None) -> dict[str, str]:
+def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...]:
+    """What becomes of the training's checkpoints: checked before the ranks, looked after beside them."""
+    layout = plan.train.checkpoints if plan.train else None
+    if layout is None or planned.name != chain.TRAIN:
+        return ()
+    root, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
+    words: list[Word] = [Join(root, f"/{layout.folder}") if layout.folder else root, f"--name={layout.name}"]
+    words += [f"--last={layout.complete}"] if layout.complete else []
+    words += [f"--pointer={layout.pointer}"] if layout.pointer else []
+    # an attempt that begins anew saves steps that are older than what is there
+    words += [f"--keep={plan.run.checkpoint.keep}"] if plan.run.checkpoint.keep and goes_on else []
+    functions = {"hpc_check_saves": goes_on, "hpc_watch_saves": not layout.manifests}
+    text = shell.words(tuple(words), binding)
+    return tuple(f"{function} {text}" for function, is_wanted in functions.items() if is_wanted)
+
+
+def _chain_files(
+    planned: PlannedStep, plan: Plan, binding: Binding, handover: Handover | None
+) -> dict[str, str]:
     """chain.json; and next.sh where the chain's jobs hand over others."""
+    folder, launch = f"steps/{planned.name}", planned.step.launch
     links = chain.of(plan)
     if handover is None or links is None or not links.hands_over:
-        return {f"{folder}/chain.json": _terms(plan, None)}
+        return {f"{folder}/chain.json": _terms(plan, launch, None)}
     lines = [
         "#!/bin/bash",
         "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
@@ -287,10 +308,10 @@ def _chain_files(folder: str, plan: Plan, binding: Binding, handover: Handover |
         f"  find) exec {shell.words(handover.find, binding)} ;;",
         "esac",
     ]
-    return {f"{folder}/chain.json": _terms(plan, handover), f"{folder}/next.sh": _text(lines)}
+    return {f"{folder}/chain.json": _terms(plan, launch, handover), f"{folder}/next.sh": _text(lines)}
 
 
-def _terms(plan: Plan, handover: Handover | None) -> str:
+def _terms(plan: Plan, launch: Launch, handover: Handover | None) -> str:
     """chain.json: what the chain's judge is told in the job."""
     links, layout = chain.of(plan), plan.train.checkpoints if plan.train else None
     assert links is not None
@@ -300,6 +321,7 @@ def _terms(plan: Plan, handover: Handover | None) -> str:
         "links": links.links,
         "avoid": links.avoid,
         "requeue": links.requeue,
+        **interval.patience(plan.run.checkpoint.every, interval.assumed_between(launch)),
         "checkpoints": {"folder": layout.folder, "name": layout.name, "complete": layout.complete}
         if layout
         else None,
@@ -324,16 +346,19 @@ def secret_place(plan: Plan, step: str, secret: Secret) -> Join:
     return Join(_secrets(plan, step), "/", secret.name)
 
 
-def _shared(role: str, plan: Plan) -> list[str]:
+def _shared(role: str, plan: Plan, binding: Binding) -> list[str]:
     """How the role's file system wants to be written to. A shared role's artefacts are readable by the
-    project, and used only from owners it trusts."""
+    project; those of others are used only from accepted owners."""
     storage = plan.cluster.storage.get(role)
     if storage is None:
         return []
-    variables = {"HPC_STRIPE": storage.stripe}
-    if storage.share == "project":
-        variables |= {"HPC_SHARE": "project", "HPC_OWNERS": " ".join(storage.owners)}
-    return [f"export {name}={shell.quoted(value)}" for name, value in variables.items() if value]
+    owners = [word for owner in plan.cluster.owners_of(role) for word in (" ", owner)][1:]
+    variables: dict[str, Word] = {
+        "HPC_STRIPE": storage.stripe,
+        "HPC_SHARE": "project" if storage.share == "project" else "",
+        "HPC_OWNERS": Join(*owners) if owners else "",
+    }
+    return [f"export {name}={shell.word(value, binding)}" for name, value in variables.items() if value]
 
 
 def _files(planned: PlannedStep) -> tuple[File, ...]:

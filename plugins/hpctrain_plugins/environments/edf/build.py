@@ -32,6 +32,7 @@ from hpctrain_plugins.environments.edf.containerfile import HAS, JOB
 from hpctrain_plugins.environments.edf.image_request import ImageRequest
 from hpctrain_plugins.environments.image import Image, proof
 from hpctrain_plugins.environments.wheels import lists
+from hpctrain_plugins.environments.wheels.options import Expect
 from hpctrain_plugins.environments.wheels.packages_spec import INSTALL_MINUTES
 
 WORK = Var("WORK")
@@ -58,7 +59,7 @@ def steps(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, 
         image = _base(request, request.untouched) if request.untouched else _image(request)
         listed = (_inspect(request, request.base),) if request.inspects and request.base else ()
         build_steps = (*listed, image, *((_venv(request, request.venv),) if request.venv else ()))
-    return (*build_steps, _verify(request, target_arch(pins, cluster), build_steps))
+    return (*build_steps, _verify(request, cluster, build_steps))
 
 
 def _inspect(request: ImageRequest, base: Image) -> Step:
@@ -78,15 +79,14 @@ def _inspect(request: ImageRequest, base: Image) -> Step:
 
 def _base(request: ImageRequest, base: Image) -> Step:
     """The step that pulls the base image and imports it unchanged."""
-    return _step(
-        "image", request.image, (Cmd.of("podman", "pull", "--quiet", base.plain), _import(base.plain))
-    )
+    pull = Cmd.of("podman", "pull", "--quiet", base.plain)
+    return _step("image", request.image, (pull, *_published(request, base.plain)))
 
 
 def _image(request: ImageRequest) -> Step:
     """One image of the base and the packages."""
     build = Cmd.of("podman", "build", *_options(request), "--tag", TAG, *_where())
-    commands = (*_brought(request), build, _import(TAG))
+    commands = (*_brought(request), build, *_published(request, TAG))
     return _built("image", request, request.image, commands)
 
 
@@ -171,8 +171,15 @@ def _options(request: ImageRequest) -> tuple[str, ...]:
     return (*request.options.build_args, *links)
 
 
-def _import(image: str) -> Cmd:
-    return Cmd.of("enroot", "import", "-x", "mount", "-o", WORK, f"podman://{image}")
+def _published(request: ImageRequest, image: str) -> tuple[Cmd, ...]:
+    """From podman's store to where the engine finds it: a file, or the user's store with a note of it."""
+    if not request.stored:
+        return (Cmd.of("enroot", "import", "-x", "mount", "-o", WORK, f"podman://{image}"),)
+    return (
+        Cmd.of("podman", "tag", image, request.reference),
+        Cmd.of("sarusctl", "migrate", request.reference),
+        Cmd.of("sarusctl", "images", stdout=WORK),
+    )
 
 
 def _storage() -> File:
@@ -196,8 +203,10 @@ def _tools() -> Layer:
     )
 
 
-def _verify(request: ImageRequest, arch: str, build_steps: tuple[Step, ...]) -> Step:
-    """Python starts in the image where it will train, and imports what the run names."""
-    options = attrs.asdict(attrs.evolve(request.options, variables=()))
+def _verify(request: ImageRequest, cluster: Cluster, build_steps: tuple[Step, ...]) -> Step:
+    """Python starts in the image where it will train, imports what the run names, and sees a GPU."""
+    options = attrs.asdict(attrs.evolve(request.options, variables=(), families={}, expect=Expect()))
     keys = [step.makes.key for step in build_steps if step.makes and step.name != "inspect"]
-    return proof.step(request.imported, {"options": options, "image": keys}, arch, build_steps)
+    inputs = {"options": options, "image": keys}
+    arch, expect = target_arch(request.pins, cluster), request.options.expect
+    return proof.step(request.imported, inputs, arch, cluster, expect, build_steps)

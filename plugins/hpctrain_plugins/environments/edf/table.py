@@ -9,23 +9,27 @@ from collections.abc import Iterable, Iterator
 from hpctrain.plugin import Bind, File, Join, Quote, RunSpec, Var, Word
 from hpctrain_plugins.environments.edf.containerfile import INSIDE
 from hpctrain_plugins.environments.edf.image_request import ImageRequest
-from hpctrain_plugins.environments.edf.options import Options
 
 NAME = "environment.toml"
 BASE = "own.toml"
 STEP = Join("./steps/", Var("HPC_STEP"), f"/{BASE}")
-WORD = Join("--environment=./steps/", Var("HPC_STEP"), f"/{NAME}")
-"""By path: a name would be searched in your own ~/.edf. Relative paths begin at the run's folder."""
 RUN = "${HPC_RUN}"
 """The engine expands it: whatever starts a rank, or a terminal in a job that is held, exports HPC_RUN."""
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
+
+
+def word(request: ImageRequest) -> Word:
+    """What makes the starter use the description. By path: a name would be searched in your own ~/.edf; a
+    relative one begins at the run's folder."""
+    option = "--edf" if request.stored else "--environment"
+    return Join(f"{option}=./steps/", Var("HPC_STEP"), f"/{NAME}")
 
 
 def files(run: RunSpec, request: ImageRequest, binds: Iterable[Bind]) -> tuple[File, ...]:
     """The description beside the step's scripts, and below it the user's own where there is one."""
     options = request.options
     if not options.edf:
-        body = (*_named("image", request.entered), *_mounts(request, binds), *_own_keys(options))
+        body = (*_named("image", request.entered), *_mounts(request, binds), *_own_keys(request))
         return (_file(body),)
     # The engine adds the mounts of both: what the run needs is seen, whatever the user's description says.
     user_file = File(path=BASE, body=(run.texts.get(options.edf, ""),))
@@ -54,13 +58,13 @@ def _mounts(request: ImageRequest, binds: Iterable[Bind]) -> Iterator[Word]:
     yield f'workdir = "{RUN}"\n'
 
 
-def _own_keys(options: Options) -> Iterator[str]:
+def _own_keys(request: ImageRequest) -> Iterator[str]:
     """What is written only where it differs from the engine's own default, and the hooks' table."""
-    if not options.writable:
+    if not request.options.writable:
         yield "writable = false\n"
-    if options.entrypoint:
-        yield "entrypoint = true\n"
-    yield from _annotations(options.annotations.items())
+    if request.entrypoint or request.stored:  # Sarus Suite runs it unless it is told not to
+        yield f"entrypoint = {str(request.entrypoint).lower()}\n"
+    yield from _annotations(request.annotations.items())
 
 
 def _mount(bind: Bind) -> Word:
