@@ -25,7 +25,7 @@ NUMBERS = ("began", "seconds", "memory")
 
 def reports(folder: Path, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Node -> what it left, by the scheduler's name for it where that is known; half a file is none."""
-    found: dict[str, dict[str, Any]] = {}
+    by_node: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             report = documents.parse(path.read_bytes())
@@ -34,8 +34,8 @@ def reports(folder: Path, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
             gpus = [{key: int(gpu[key]) for key in ("memory", "errors")} for gpu in report["gpus"]]
             rank = int(report["rank"])
             name = nodes[rank] if rank < len(nodes) else texts["host"]
-            found[name] = {**numbers, **texts, "gpus": gpus, "counted": report["counted"] is True}
-    return found
+            by_node[name] = {**numbers, **texts, "gpus": gpus, "counted": report["counted"] is True}
+    return by_node
 
 
 def write(step: Path, job: str, faults: dict[str, Fault]) -> None:

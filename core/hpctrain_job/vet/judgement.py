@@ -39,9 +39,9 @@ def judge(nodes: Sequence[str], reports: Mapping[str, Mapping[str, Any]], terms:
     faults: dict[str, Fault] = {}
     for node in nodes:
         report = reports.get(node)
-        found = next(_faults(report, peers, terms), None) if report else Fault("silent", "it left no answer")
-        if found is not None:
-            faults[node] = found
+        fault = next(_faults(report, peers, terms), None) if report else Fault("silent", "it left no answer")
+        if fault is not None:
+            faults[node] = fault
     return faults
 
 
