@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from hpctrain_job import chain, documents, journal, resume, successors
 from hpctrain_job.chain import Cause
 from hpctrain_job.successors import Handover, Submission
+from hpctrain_job.vet import TOO_FEW
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -330,6 +331,9 @@ def _answer(step: Step, options: Namespace) -> list[str]:
     attempts = step.record().attempts
     if options.code == HUNG:
         nodes += _blamed(step, options.job, attempts[-1].nodes if attempts else ())
+    unfit = _unfit(step, options.job)
+    if options.code == TOO_FEW:
+        nodes += unfit
     share = (time.time() - attempts[-1].began) / max(1, step.terms().time) if attempts else 0.0
     fabric = step.folder / "fabric"
     refused = fabric.is_file() and documents.whole(fabric).startswith(b"refused:")
@@ -343,7 +347,7 @@ def _answer(step: Step, options: Namespace) -> list[str]:
     )
     why = Cause.FULL if why is Cause.FAILED and lack else why
     why = Cause.DAMAGED if why is Cause.SETTING and (step.folder / NOTHING_WHOLE).exists() else why
-    return end(step, options.job, why, nodes, stop_file)
+    return end(step, options.job, why, tuple(dict.fromkeys((*nodes, *unfit))), stop_file)
 
 
 def _lack_of_room(step: Step) -> str:
@@ -361,6 +365,12 @@ def _blamed(step: Step, job: str, nodes: Sequence[str]) -> list[str]:
     from hpctrain_job.hangs import verdicts  # the control plane reads this module and judges nobody
 
     return list(verdicts.blamed(step.folder, job, nodes))
+
+
+def _unfit(step: Step, job: str) -> tuple[str, ...]:
+    from hpctrain_job.vet import judge  # as above
+
+    return judge.unfit(step.folder, job)
 
 
 def _parser() -> ArgumentParser:

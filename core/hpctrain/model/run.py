@@ -76,6 +76,9 @@ class Resources:
     on_hang: Literal["say", "stop", "off"] | None = attrs.field(default=None, metadata=WHEN_SET)
     """When a training hangs: "say" which rank and node is to blame, as without this key; "stop" it too, so
     that the next job of `total` goes on without that node; "off": nobody watches."""
+    vet: bool | None = attrs.field(default=None, metadata=WHEN_SET)
+    """Before a training on several nodes begins, each of them is measured alone, and those that are unfit are
+    left out and named (Slurm). Without this key: from `vet_nodes` of the facts' `[launch]` on."""
     queue: str = ""
     """A queue of the cluster by name; empty: the first that takes the job."""
     account: str = ""

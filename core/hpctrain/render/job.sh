@@ -147,6 +147,7 @@ type hpc_said >/dev/null 2>&1 || hpc_said() { :; }
 type hpc_nodes >/dev/null 2>&1 || hpc_nodes() { :; }
 type hpc_lost_nodes >/dev/null 2>&1 || hpc_lost_nodes() { :; }
 type hpc_avoid >/dev/null 2>&1 || hpc_avoid() { :; }
+type hpc_leave_out >/dev/null 2>&1 || hpc_leave_out() { echo "hpctrain: nobody here leaves out nodes" >&2; }
 type hpc_drop >/dev/null 2>&1 || hpc_drop() { :; }
 type hpc_requeue >/dev/null 2>&1 || hpc_requeue() { echo "hpctrain: hpctrain continue goes on" >&2; }
 
@@ -207,6 +208,21 @@ hpc_start() {  # the scheduler's starter, again where `hpc_again` says that noth
 }
 
 type hpc_again >/dev/null 2>&1 || hpc_again() { return 1; }
+
+# hpc_vet NEEDED STARTER...: each node measures itself; the unfit ones are left out, where enough are left
+hpc_vet() {
+  local needed=$1 nodes unfit code=0
+  shift
+  rm -rf "steps/$HPC_STEP/vet"
+  nodes=$(hpc_nodes) || nodes=
+  echo "hpctrain: vetting $HPC_NODES nodes" >&2
+  hpc_start timeout --kill-after=5 60 "$@" || echo "hpctrain: not all nodes ended their vetting" >&2
+  [[ -z $hpc_signal ]] || return 0 # what starts next ends for it
+  unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
+    --job="$HPC_JOB" --nodes="$nodes" --count="$HPC_NODES" --needed="$needed" --gpus="$HPC_GPUS") || code=$?
+  ((code != 80)) || return 80 # hpctrain_job.attempts knows the code
+  if [[ $unfit ]]; then hpc_leave_out "$unfit" "$nodes"; fi
+}
 
 hpc_spread() {  # a file to every node's own disk, where the scheduler can (`hpc_broadcast`); else nodes do without
   ((HPC_NODES > 1)) || return 0

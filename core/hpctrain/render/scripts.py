@@ -76,6 +76,9 @@ class Shape:
     """Words that start every rank, in front of `bash rank.sh`."""
     start_nodes: tuple[Word, ...] = ()
     """Words that start one process a node, in front of `bash node.sh`."""
+    start_vet: tuple[Word, ...] = ()
+    """Words that start one process on every node that the job has, whether it gets ranks or not, in front of
+    `bash vet.sh`; none: nodes are not measured before they train."""
     files: Mapping[str, str] = attrs.field(factory=dict)
     """More files of the step's folder."""
     handover: Handover | None = None
@@ -92,6 +95,8 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     }
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
+    if vets(planned, plan, shape):
+        texts[f"{folder}/vet.sh"] = vet(planned, plan, shape)
     if _links(planned, plan):
         texts |= _chain_files(planned, plan, binding, shape.handover)
     for file in _files(planned):
@@ -104,6 +109,13 @@ def on_hang(planned: PlannedStep, plan: Plan) -> str:
     """What the watch beside the ranks of the training does when they hang; empty: there is none."""
     choice = plan.run.resources.on_hang or "say"
     return choice if planned.name == chain.TRAIN and choice != "off" else ""
+
+
+def vets(planned: PlannedStep, plan: Plan, shape: Shape) -> bool:
+    """Whether the nodes are measured before the training, which takes them one process on each."""
+    nodes, choice = planned.step.launch.nodes, plan.run.resources.vet
+    is_wanted = nodes >= plan.cluster.launch.vet_nodes if choice is None else choice
+    return planned.name == chain.TRAIN and nodes > 1 and is_wanted and bool(shape.start_vet)
 
 
 def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str:
@@ -143,6 +155,8 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
             f'if {check_function} {link}; then echo "exists: "{link}; exit 0; fi',
             f"hpc_begin {link}",
         ]
+    if vets(planned, plan, shape):
+        lines.append(f"hpc_vet {step.launch.nodes} {_start(shape.start_vet, f'{folder}/vet.sh', binding)}")
     if around.node:
         lines.append("hpc_start " + _start(shape.start_nodes, f"{folder}/node.sh", binding))
     lines.append("hpc_start " + _start((*step.launch.prefix, *shape.start), f"{folder}/rank.sh", binding))
@@ -161,6 +175,23 @@ def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
             *shape.node,
             *_variables(planned.around.env, Scope.NODE, binding),
             *(shell.line(value, binding) for value in planned.around.node),
+        ]
+    )
+
+
+def vet(planned: PlannedStep, plan: Plan, shape: Shape) -> str:
+    """vet.sh: once on each node, outside the environment; whatever happens there, the judge decides."""
+    kind = plan.cluster.hardware.gpu_kind if planned.step.launch.gpus_per_node else ""
+    return _text(
+        [
+            "#!/bin/bash",
+            "set -uo pipefail",
+            'cd "$HPC_RUN"',
+            *shape.rank,
+            f'export PYTHONPATH="{JOB_ZIP}"',
+            f"folder=steps/{planned.name}/vet",
+            f'timeout 45 "$HPC_PYTHON" -m hpctrain_job.vet.node "$folder" {shell.quoted(kind)}',
+            "exit 0",
         ]
     )
 

@@ -40,6 +40,11 @@ NOTICE_SECONDS = 120
 START = files("hpctrain_plugins.schedulers").joinpath("slurm_start.sh").read_text()
 BEGAN = ': >"steps/$HPC_STEP/began"'
 """The first word of whatever srun started: from here on nothing is started a second time."""
+START_VET = (
+    *("srun", "--export=ALL", Join("--nodes=", Var("HPC_NODES")), Join("--ntasks=", Var("HPC_NODES"))),
+    *("--ntasks-per-node=1", "--cpus-per-task=1"),
+)
+"""One process on each node of the job; it says itself when it has failed."""
 _SAFE = re.compile(r"--[a-z][a-z-]*(?:=[A-Za-z0-9_.,:/@+*&|\[\]=-]+)?\Z", re.ASCII)
 
 
@@ -54,6 +59,7 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         node=(BEGAN,),
         start=start(planned, plan.cluster),
         start_nodes=start_nodes(planned.step.launch),
+        start_vet=START_VET,
         files={"slurm.sh": START},
         handover=Handover(  # SLURM_CONF is slurmd's: https://slurm.schedmd.com/configless_slurm.html
             submit=submit(planned, plan, argv),
