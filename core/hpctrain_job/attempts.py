@@ -83,6 +83,20 @@ class Step:
         fresh.write_text(f"{why}\n", encoding="utf-8")
         fresh.replace(self.folder / ENDED)
 
+    def add(self, event: chain.Event) -> None:
+        """Add what the judge was asked about."""
+        if isinstance(event, chain.Began):
+            inside = {"inside": True} if event.is_inside else {}
+            self.write("began", job=event.job, step=event.step, nodes=list(event.nodes), **inside)
+        elif isinstance(event, chain.Ended):
+            fields = {
+                "job": event.job,
+                "cause": event.cause.value,
+                "step": event.step,
+                "until": round(event.at, 1),
+            }
+            self.write("ended", **fields, lost_nodes=list(event.lost_nodes))
+
     def reopen(self) -> None:
         """Take the mark away: a person wants the chain to go on."""
         self.write("continued")
@@ -92,6 +106,8 @@ class Step:
         """What the run asks for, as it was planned."""
         document = documents.read(self.folder / TERMS)
         numbers = {key: int(document[key]) for key in ("total", "time", "links", "avoid")}
+        guards = document.get("guards") or {}
+        numbers |= {key: int(guards[key]) for key in ("nodes", "notice") if key in guards}
         return chain.Terms(**numbers, requeue=document.get("requeue") is True)
 
     def newest(self) -> int | None:
@@ -153,7 +169,8 @@ def begin(step: Step, job: str, nodes: Sequence[str], stop_file: str) -> list[st
             step, chain.Ended(last.job, _last_sign(step, last), Cause.LOST, step.newest()), record
         )
         record = step.record(step.submitted(), stop_file)
-    event = chain.Began(job, time.time(), step.newest(), tuple(nodes))
+    training = chain.chosen(tuple(nodes), record) or tuple(nodes)[: record.terms.nodes or None]
+    event = chain.Began(job, time.time(), step.newest(), training)
     lines += _judged(step, event, record)
     return lines + _handed_over(step, chain.decide(event, record), record, LOOKS_APART)
 
@@ -194,17 +211,24 @@ def _judged(step: Step, event: chain.Event, record: chain.Record) -> list[str]:
     lines = []
     actions = chain.decide(event, record)
     if chain.Train() in actions or not isinstance(event, chain.Began):
-        _write(step, event)
+        step.add(event)
     for action in actions:
         if isinstance(action, chain.EndChain):
             step.end(action.why)
             step.write("chain-ended", why=action.why)
             lines += [f"drop {' '.join(action.jobs)}"] if action.jobs else []
-        elif isinstance(action, chain.Avoid) and action.nodes:
-            lines.append(f"avoid {','.join(action.nodes)} {' '.join(action.jobs)}".rstrip())
         elif isinstance(action, chain.Leave):
             lines.append(f"leave {action.why}")
-    return lines
+    return lines + avoid_lines(actions)
+
+
+def avoid_lines(actions: Iterable[chain.Action]) -> list[str]:
+    """What keeps waiting jobs away from nodes, as lines for job.sh."""
+    return [
+        f"avoid {','.join(action.nodes)} {' '.join(action.jobs)}".rstrip()
+        for action in actions
+        if isinstance(action, chain.Avoid) and action.nodes
+    ]
 
 
 def _handed_over(
@@ -221,24 +245,12 @@ def _handed_over(
     return lines
 
 
-def _write(step: Step, event: chain.Event) -> None:
-    if isinstance(event, chain.Began):
-        step.write("began", job=event.job, step=event.step, nodes=list(event.nodes))
-    elif isinstance(event, chain.Ended):
-        fields = {
-            "job": event.job,
-            "cause": event.cause.value,
-            "step": event.step,
-            "until": round(event.at, 1),
-        }
-        step.write("ended", **fields, lost_nodes=list(event.lost_nodes))
-
-
 def _event(entry: Mapping[str, Any]) -> chain.Event | None:
     """An event as the judge takes it; None for what is written for people alone."""
     at = float(entry.get("at", 0))
     if entry.get("event") == "began":
-        return chain.Began(str(entry["job"]), at, entry.get("step"), tuple(entry.get("nodes", ())))
+        nodes, is_inside = tuple(entry.get("nodes", ())), entry.get("inside") is True
+        return chain.Began(str(entry["job"]), at, entry.get("step"), nodes, is_inside)
     if entry.get("event") == "ended":
         why = Cause(entry["cause"])
         until = float(entry.get("until", at))
@@ -261,29 +273,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     step = Step(options.run, options.step, options.checkpoints)
     nodes = options.nodes.split()
     stop_file = next((str(path) for path in options.stop if path.exists()), "")
-    lack = _lack_of_room(step)
     if options.event == "begin":
+        _lack_of_room(step)
         lines = begin(step, options.job, nodes, stop_file)
     else:
         attempts = step.record().attempts
-        if options.code == HUNG:
-            nodes += _blamed(step, options.job, attempts[-1].nodes if attempts else ())
-        share = (time.time() - attempts[-1].began) / step.terms().time if attempts else 0.0
-        refused = (step.folder / "fabric").is_file() and (step.folder / "fabric").read_text().startswith(
-            "refused:"
-        )
-        why = cause(
-            options.code,
-            options.signal,
-            options.reason,
-            is_refused=refused,
-            lost_nodes=bool(nodes),
-            share=share,
-        )
-        why = Cause.FULL if why is Cause.FAILED and lack else why
-        lines = end(step, options.job, why, nodes, stop_file)
+        training = attempts[-1].nodes if attempts else ()
+        told, reason = options.signal, options.reason
+        why, lost = explained(step, options.job, options.code, told, reason, nodes, training)
+        lines = end(step, options.job, why, lost, stop_file)
     print("\n".join(lines))
     return 0
+
+
+def explained(
+    step: Step, job: str, code: int, told: str, reason: str, lost: Sequence[str], nodes: Sequence[str]
+) -> tuple[Cause, tuple[str, ...]]:
+    """Why the attempt on these nodes ends, as `cause` says with what lies in the step's folder, and all nodes
+    that are to blame."""
+    lack = _lack_of_room(step)
+    if code == HUNG:
+        lost = (*lost, *_blamed(step, job, nodes))
+    fabric = step.folder / "fabric"
+    why = cause(
+        code,
+        told,
+        reason,
+        is_refused=fabric.is_file() and fabric.read_text(encoding="utf-8").startswith("refused:"),
+        lost_nodes=bool(lost),
+        share=_share(step.record()),
+    )
+    return Cause.FULL if why is Cause.FAILED and lack else why, tuple(dict.fromkeys(lost))
+
+
+def _share(record: chain.Record) -> float:
+    """How much of its time the running job has had."""
+    attempts = record.attempts
+    first = next((attempt for attempt in reversed(attempts) if not attempt.is_inside), None)
+    return (time.time() - first.began) / record.terms.time if first else 0.0
 
 
 def _lack_of_room(step: Step) -> str:

@@ -50,6 +50,8 @@ FAULTS = (Cause.NODE, Cause.LOST, Cause.FAILED)
 """Causes that come at any time, and cost the work since the last checkpoint."""
 STOPPED = "stopped: "
 USED_UP = "its total time is used up"
+LASTING = 3600.0
+"""A guarded attempt that trained for so many seconds is no failure in a row."""
 WHOLE = (Cause.SAVED, Cause.LIMIT)
 """Causes of an attempt that had all of its time."""
 
@@ -73,6 +75,10 @@ class Terms:
     """Whether the job of an attempt is queued again for the next one, and no other is handed over."""
     avoid: int = 8
     """The most nodes that are avoided: with too many, a job would wait for ever."""
+    nodes: int = 0
+    """How many nodes of an allocation with spare ones train; 0: it has none, and nobody guards them."""
+    notice: int = 120
+    """How long before the end of a job it is told to save: nothing is begun again so near to it."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ class Attempt:
     nodes: tuple[str, ...] = ()
     lost_nodes: tuple[str, ...] = ()
     """Those of them that failed."""
+    is_inside: bool = False
+    """Whether it went on in the allocation of the attempt before it."""
 
     @property
     def is_open(self) -> bool:
@@ -140,17 +148,22 @@ class Began:
     at: float
     step: int | None = None
     nodes: tuple[str, ...] = ()
+    is_inside: bool = False
+    """Whether the allocation is that of the attempt before it."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The attempt of a job is over; `lost_nodes` are those that are to blame."""
+    """The attempt of a job is over; `lost_nodes` are those that are to blame. `standing` are the nodes of its
+    allocation that still answer, for `seconds_left`, where somebody guards them."""
 
     job: str
     at: float
     cause: Cause
     step: int | None = None
     lost_nodes: tuple[str, ...] = ()
+    standing: tuple[str, ...] = ()
+    seconds_left: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -206,7 +219,14 @@ class Requeue:
     job: str
 
 
-Action = Train | Leave | EndChain | Avoid | Submit | Requeue
+@dataclass(frozen=True)
+class Restart:
+    """This job trains again at once, on these nodes of its allocation."""
+
+    nodes: tuple[str, ...]
+
+
+Action = Train | Leave | EndChain | Avoid | Submit | Requeue | Restart
 
 
 def decide(event: Event, record: Record) -> tuple[Action, ...]:
@@ -226,7 +246,7 @@ def applied(event: Event, record: Record) -> Record:
         return replace(record, judged_from=len(record.attempts), ended="", stop_file="")
     waiting = tuple(job for job in record.waiting if job != event.job)
     if isinstance(event, Began):
-        attempt = Attempt(event.job, event.at, event.step, nodes=event.nodes)
+        attempt = Attempt(event.job, event.at, event.step, nodes=event.nodes, is_inside=event.is_inside)
         return replace(record, attempts=(*record.attempts, attempt), waiting=waiting)
     closed = tuple(
         replace(attempt, ended=event.at, cause=event.cause, last_step=event.step, lost_nodes=event.lost_nodes)
@@ -239,7 +259,21 @@ def applied(event: Event, record: Record) -> Record:
 
 def seconds_left(record: Record) -> float:
     """What is left of the total; an attempt that runs has all of its time."""
-    return record.terms.total - sum(_used(attempt, record.terms) for attempt in record.attempts)
+    used, of_allocation = 0.0, 0.0
+    for attempt in record.attempts:
+        of_allocation = of_allocation if attempt.is_inside else 0.0
+        seconds = _used(attempt, record.terms.time - of_allocation)
+        used, of_allocation = used + seconds, of_allocation + seconds
+    return record.terms.total - used
+
+
+def chosen(nodes: tuple[str, ...], record: Record, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The nodes of an allocation that train: those that never failed first, none that just did; none at all
+    where too few are left."""
+    failed = {node for attempt in record.attempts for node in attempt.lost_nodes}
+    standing = sorted((node for node in nodes if node not in lost), key=lambda node: node in failed)
+    best = set(standing[: record.terms.nodes])
+    return tuple(node for node in nodes if node in best) if len(best) == record.terms.nodes else ()
 
 
 def _at_begin(event: Began, record: Record, after: Record) -> tuple[Action, ...]:
@@ -257,10 +291,20 @@ def _at_end(event: Ended, after: Record) -> tuple[Action, ...]:
     why = _reason_to_end(event, after)
     if why:
         return (EndChain(why, after.waiting),)
-    if after.terms.requeue:
+    inside = _inside(event, after)
+    if after.terms.requeue and not inside:
         return _again(event, after)
     avoid = (Avoid(after.avoided, after.waiting),) if event.lost_nodes else ()
-    return (*avoid, *_refill(after, event.job))
+    return (*avoid, Restart(inside)) if inside else (*avoid, *_refill(after, event.job))
+
+
+def _inside(event: Ended, after: Record) -> tuple[str, ...]:
+    """The nodes on which the same job trains again without a queue; none where it cannot, or not for long."""
+    terms = after.terms
+    is_mendable = event.cause in (*FAULTS, Cause.HUNG)
+    if not (terms.nodes and is_mendable and event.seconds_left > 2 * terms.notice):
+        return ()
+    return chosen(event.standing, after, event.lost_nodes)
 
 
 def _again(event: Ended, after: Record) -> tuple[Action, ...]:
@@ -279,7 +323,7 @@ def _reason_to_end(event: Ended, after: Record) -> str:
         return _stop_words(after)
     if _trailing(judged, lambda attempt: not attempt.has_progressed) >= terms.idle:
         return f"no progress over {terms.idle} attempts: no newer checkpoint"
-    if _trailing(judged, lambda attempt: attempt.cause is Cause.FAILED) >= terms.failures:
+    if _trailing(judged, lambda attempt: _is_failure(attempt, terms)) >= terms.failures:
         return f"{terms.failures} attempts in a row failed"
     if seconds_left(after) <= 0:
         return USED_UP
@@ -298,9 +342,16 @@ def _is_running(record: Record) -> bool:
     return bool(record.attempts) and record.attempts[-1].is_open
 
 
-def _used(attempt: Attempt, terms: Terms) -> float:
+def _is_failure(attempt: Attempt, terms: Terms) -> bool:
+    """Where a job begins again by itself, it may well fail five times in ten days."""
+    lasted = (attempt.ended or attempt.began) - attempt.began
+    return attempt.cause is Cause.FAILED and not (terms.nodes and lasted >= LASTING)
+
+
+def _used(attempt: Attempt, whole: float) -> float:
+    """Seconds of an attempt; one that had all of its time counts as `whole`."""
     if attempt.ended is None or attempt.cause in WHOLE:
-        return terms.time
+        return max(0.0, whole)
     return max(0.0, attempt.ended - attempt.began)
 
 

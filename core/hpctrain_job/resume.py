@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpctrain_job import documents
+from hpctrain_job import documents, fence
 
 MANIFEST = "MANIFEST"
 _HEAD = "# hpctrain manifest 1"
@@ -52,7 +52,9 @@ def newest(folder: Path, name: str, last: str, say: Callable[[str], object] = pr
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the manifest of everything below `folder`, visible only when it is whole."""
+    """Write the manifest of everything below `folder`, visible only when it is whole; Fenced where another
+    attempt trains by now."""
+    fence.check()
     lines = [
         f"{path.stat().st_size} {_digest(path)}  {path.relative_to(folder)}\n" for path in _files(folder)
     ]

@@ -17,6 +17,7 @@ from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
 from hpctrain.plan import chain
 from hpctrain.render import files, shell
+from hpctrain.render.guards import Guards
 from hpctrain.versions import RECORD
 
 JOB_ZIP = "$HPC_RUN/code/job.zip"
@@ -79,6 +80,8 @@ class Shape:
     """More files of the step's folder."""
     handover: Handover | None = None
     """How jobs of a chain hand over further ones; None: only `hpctrain continue` does."""
+    guards: Guards | None = None
+    """How guards are started, where the job has spare nodes."""
 
 
 def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
@@ -92,7 +95,8 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
     if _links(planned, plan):
-        texts |= _chain_files(folder, plan, binding, shape.handover)
+        texts |= _chain_files(folder, plan, binding, shape)
+        texts |= _guard_files(planned.name, shape) if shape.guards else {}
     for file in _files(planned):
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
@@ -143,10 +147,27 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         ]
     if around.node:
         lines.append("hpc_start " + _start(shape.start_nodes, f"{folder}/node.sh", binding))
-    lines.append("hpc_start " + _start((*step.launch.prefix, *shape.start), f"{folder}/rank.sh", binding))
+    lines += _training(planned, plan, binding, shape)
     if step.makes is not None:
         lines += [f"hpc_publish {shell.word(step.makes.loc, binding)}", "unset WORK"]
     return _text(lines)
+
+
+def _training(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> tuple[str, ...]:
+    """What starts the ranks; where the job has spare nodes and was submitted, guards do."""
+    folder, prefix = f"steps/{planned.name}", planned.step.launch.prefix
+    plain = "hpc_start " + _start((*prefix, *shape.start), f"{folder}/rank.sh", binding)
+    if shape.guards is None or not _links(planned, plan):
+        return (plain,)
+    guarded = _start((*prefix, *shape.guards.start), f"{folder}/guard.sh", binding)
+    return (
+        "if [[ ${hpc_chained:-} ]]; then",
+        "  hpc_guards",
+        f"  hpc_start hpc_guarded {guarded}",
+        "else",
+        f"  {plain}",
+        "fi",
+    )
 
 
 def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
@@ -241,11 +262,17 @@ def _chain_begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
     return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
 
 
-def _chain_files(folder: str, plan: Plan, binding: Binding, handover: Handover | None) -> dict[str, str]:
+def _guard_files(name: str, shape: Shape) -> dict[str, str]:
+    assert shape.guards is not None
+    scripts = shape.guards.scripts(step=name, node=shape.node, search=JOB_ZIP)
+    return {f"steps/{name}/{file}": _text(lines) for file, lines in scripts.items()}
+
+
+def _chain_files(folder: str, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
     """chain.json; and next.sh where the chain's jobs hand over others."""
-    links = chain.of(plan)
+    links, handover = chain.of(plan), shape.handover
     if handover is None or links is None or not links.hands_over:
-        return {f"{folder}/chain.json": _terms(plan, None)}
+        return {f"{folder}/chain.json": _terms(plan, None, shape.guards)}
     lines = [
         "#!/bin/bash",
         "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
@@ -256,10 +283,10 @@ def _chain_files(folder: str, plan: Plan, binding: Binding, handover: Handover |
         f"  find) exec {shell.words(handover.find, binding)} ;;",
         "esac",
     ]
-    return {f"{folder}/chain.json": _terms(plan, handover), f"{folder}/next.sh": _text(lines)}
+    return {f"{folder}/chain.json": _terms(plan, handover, shape.guards), f"{folder}/next.sh": _text(lines)}
 
 
-def _terms(plan: Plan, handover: Handover | None) -> str:
+def _terms(plan: Plan, handover: Handover | None, guards: Guards | None) -> str:
     """chain.json: what the chain's judge is told in the job."""
     links, layout = chain.of(plan), plan.train.checkpoints if plan.train else None
     assert links is not None
@@ -273,6 +300,9 @@ def _terms(plan: Plan, handover: Handover | None) -> str:
         if layout
         else None,
     }
+    step = plan.step_named(chain.TRAIN)
+    if guards is not None and step is not None:
+        terms["guards"] = guards.terms(step.step.launch)
     if handover is not None:
         terms["handover"] = {
             "environ": [*handover.environ, *plan.cluster.exported],
