@@ -14,6 +14,7 @@ from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.scan import Entry, installed, names, published_clusters
 from hpctrain.model.cluster import Cluster
+from hpctrain.model.run import Stack
 from hpctrain.plan import queues
 from hpctrain.run.this_computer import is_here
 from hpctrain.runfile.chosen import TECHNOLOGIES, technologies
@@ -111,6 +112,7 @@ def _all_at_once(source: RunSource, below: Iterable[Tier] = ()) -> Iterator[None
         below = tuple(below)
         merged = merged_run(source, below)
         problems, options = [*error.problems], {}
+        stacks: dict[str, Stack] = {}
         for table, name in technologies(merged).items():
             if not name:  # none of the kind is wanted
                 continue
@@ -121,11 +123,16 @@ def _all_at_once(source: RunSource, below: Iterable[Tier] = ()) -> Iterator[None
             else:
                 if hasattr(module, "Options"):
                     options[table, name] = module.Options
+                if table == "train":
+                    stacks = getattr(module, "STACKS", {})
         try:
-            structure_run(source, below, merged=merged, options=options, known_names=_known_names(source))
+            structure_run(
+                source, below, merged=merged, options=options, known_names=_known_names(source), stacks=stacks
+            )
         except ConfigError as others:
             # A cluster that is not known may say what seems to be missing.
-            problems += (p for p in others.problems if p.code != "missing-key")
+            unknown = () if stacks else ("unknown-stack",)  # a trainer that is not known has any
+            problems += (p for p in others.problems if p.code not in ("missing-key", *unknown))
         raise ConfigError(*dict.fromkeys(problems)) from None
 
 

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from hpctrain.errors import ConfigError
 from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin
+from hpctrain.model.step import CONFIG, Pin
 from hpctrain.plan.encode import encode
 
 MARK = "# ---- pins, written by `hpctrain lock`; everything above is the run file ----"
@@ -47,7 +47,12 @@ class Lock:
     @property
     def valid_pins(self) -> tuple[Pin, ...]:
         """The pins to plan with: none when they were resolved for another request."""
-        return () if self.stale else self.pins
+        return () if self.stale else tuple(pin for pin in self.pins if pin.kind != CONFIG)
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """Asset -> the `config.json` of its model, as text."""
+        return {} if self.stale else {pin.name: pin.value for pin in self.pins if pin.kind == CONFIG}
 
 
 def path_of(run_file: Path) -> Path:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hpctrain.model.run import Asset, Code, Package, RunSpec, Stack
     from hpctrain.model.step import After, Artifact, Launch, Need, Pin, Ranks, Step, When
     from hpctrain.model.tools import ProgramRunner, Tell
-    from hpctrain.model.train import Layout, Numbers, Pattern, Train
+    from hpctrain.model.train import Configs, Layout, Numbers, Pattern, Train
     from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, locs_in, template, words_in
     from hpctrain.render.guards import Guards
     from hpctrain.render.scripts import Handover, Shape, step_files
@@ -96,6 +96,7 @@ else:
             "Ranks": "hpctrain.model.step:Ranks",
             "Step": "hpctrain.model.step:Step",
             "When": "hpctrain.model.step:When",
+            "Configs": "hpctrain.model.train:Configs",
             "Layout": "hpctrain.model.train:Layout",
             "Numbers": "hpctrain.model.train:Numbers",
             "Pattern": "hpctrain.model.train:Pattern",
@@ -132,6 +133,7 @@ __all__ = [
     "Code",
     "CodeState",
     "ConfigError",
+    "Configs",
     "Duration",
     "EarlierRun",
     "EnvVar",

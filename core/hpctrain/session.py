@@ -11,6 +11,7 @@ It prints nothing and raises the same problems as the command line shows.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -28,9 +29,12 @@ from hpctrain.model.job import Allocation
 from hpctrain.model.plan import Binding, CodeState, Plan, Survey
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
+from hpctrain.model.train import Configs
+from hpctrain.model.words import Word
 from hpctrain.plan import planner, queues
 from hpctrain.plan.goal import Goal
 from hpctrain.run.bind import bind
+from hpctrain.run.registry import state_folder
 from hpctrain.run.survey import survey
 from hpctrain.run.this_computer import is_here
 from hpctrain.runfile.facts import Facts
@@ -131,15 +135,36 @@ class Session:
             origins=self.loaded.origins,
             plugins=tuple(self.hooks.plugins),
             goal=self.goal,
+            configs=self._model_configs(),
         )
         problems = plan.problems if self.goal is None else map(self.goal.reworded, plan.problems)
         old = loading.outdated(self._plugins)
         every = (*missing, *problems)
         return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(every)))
 
+    def _model_configs(self) -> Configs:
+        """What is known here of the shape of the run's models: for the plan's numbers, and nothing else."""
+        run, locked = self.run, self.lock.configs
+        if not (locked or run.checkpoint.start or any(asset.path for asset in run.assets.values())):
+            return {}
+        from hpctrain.run import model_configs  # nothing of most plans can be read before they are locked
+
+        root: Word | None = None
+        if model_configs.needs_checkpoints(run):
+            with contextlib.suppress(ConfigError):  # without an account, say, which others tell
+                root = self.binding.roots.get("checkpoints")
+        checkpoints = Path(root) if isinstance(root, str) else None
+        return model_configs.model_configs(run, self.loaded.files, locked, checkpoints)
+
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""
-        return survey(self.plan(), self.binding, on_cluster=self.is_on_cluster, code=self.code_state())
+        return survey(
+            self.plan(),
+            self.binding,
+            on_cluster=self.is_on_cluster,
+            code=self.code_state(),
+            state=state_folder(self.environ),
+        )
 
     def code_state(self) -> CodeState | None:
         """How the repository of `[code] path` stands; None without one."""

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from hpctrain.plan.startup import best as best_start
     from hpctrain.plan.startup import broadcast_pays
     from hpctrain.render.shell import opened as resolved_word
+    from hpctrain.render.shell import owners as accepted_owners
     from hpctrain.render.shell import plain as plain_text
     from hpctrain.render.shell import quoted
+    from hpctrain.run.artefact import differing as damaged_file
     from hpctrain.run.files import make_folder
     from hpctrain.run.files import write as write_file
     from hpctrain.run.record import Record
@@ -66,6 +68,8 @@ else:
             "best_start": "hpctrain.plan.startup:best",
             "broadcast_pays": "hpctrain.plan.startup:broadcast_pays",
             "resolved_word": "hpctrain.render.shell:opened",
+            "accepted_owners": "hpctrain.render.shell:owners",
+            "damaged_file": "hpctrain.run.artefact:differing",
             "plain_text": "hpctrain.render.shell:plain",
             "quoted": "hpctrain.render.shell:quoted",
             "make_folder": "hpctrain.run.files:make_folder",
@@ -91,11 +95,13 @@ __all__ = [
     "Record",
     "TOMLDecodeError",
     "ToolFailed",
+    "accepted_owners",
     "asset_kind",
     "best_start",
     "broadcast_pays",
     "clone_source",
     "copy_source",
+    "damaged_file",
     "find_plugin",
     "git_pin_name",
     "installed_names",

@@ -6,8 +6,11 @@ folder: `chain.json` (the terms), `attempts.jsonl` (every event), `ended` (why t
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
+import re
 import signal
 import sys
 import time
@@ -21,19 +24,26 @@ from hpctrain_job.chain import Cause
 from hpctrain_job.successors import Handover, Submission
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
 
 TERMS, EVENTS, ENDED = "chain.json", "attempts.jsonl", "ended"
 SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
+NUMBERS, LAYOUT = ("total", "time", "links", "avoid"), ("folder", "name", "complete")
+GUARDED = ("nodes", "notice")
+"""Keys of the terms, and those of the table in it that says how checkpoints are named."""
 SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
 HUNG = 79
 """The exit code of a step that its watch ended."""
+UNJUDGED = 3
+"""The exit code of this module where it cannot say what follows."""
 DEAF = 128 + signal.SIGUSR1
 """The exit code of a program that the warning killed: it does not listen for it."""
 LOOKS_APART = 30.0
 """Seconds between two looks for a job whose submission nobody wrote down: it may be listed late."""
+MOST = 1 << 50
+"""No number of the terms is larger."""
 NEARLY = 0.9
 """From this share of its time on, an attempt that was told to end had come to its time limit."""
 SCHEDULER_CAUSES = {
@@ -104,11 +114,18 @@ class Step:
 
     def terms(self) -> chain.Terms:
         """What the run asks for, as it was planned."""
-        document = documents.read(self.folder / TERMS)
-        numbers = {key: int(document[key]) for key in ("total", "time", "links", "avoid")}
+        document = self._document()
         guards = document.get("guards") or {}
-        numbers |= {key: int(guards[key]) for key in ("nodes", "notice") if key in guards}
+        numbers = {key: document[key] for key in NUMBERS}
+        numbers |= {key: int(guards[key]) for key in GUARDED if key in guards}
         return chain.Terms(**numbers, requeue=document.get("requeue") is True)
+
+    def _document(self) -> Mapping[str, Any]:
+        """chain.json; OSError or ValueError where it is none of ours."""
+        document = documents.read(self.folder / TERMS)
+        if not (isinstance(document, dict) and _are_terms(document)):
+            raise ValueError("it does not hold what hpctrain writes there")
+        return document
 
     def newest(self) -> int | None:
         """The step of the newest whole checkpoint: 0 where there is none yet, None where nobody knows."""
@@ -130,7 +147,7 @@ class Step:
 
     def _whole(self) -> list[resume.Checkpoint] | None:
         """The whole checkpoints, oldest first; None where nobody says how they are named."""
-        layout = documents.read(self.folder / TERMS).get("checkpoints")
+        layout = self._document().get("checkpoints")
         if not layout or self.checkpoints is None:
             return None
         return resume.complete(self.checkpoints / layout["folder"], layout["name"], layout["complete"])
@@ -151,7 +168,7 @@ class Step:
 
     def handover(self) -> Handover | None:
         """How a job of the chain hands over another one; None where none does."""
-        return Handover.read(self.run, self.name, documents.read(self.folder / TERMS))
+        return Handover.read(self.run, self.name, self._document())
 
     def submitted(self) -> tuple[str, ...]:
         """The chain's jobs in the order of their submission, without those that were refused."""
@@ -246,18 +263,50 @@ def _handed_over(
 
 
 def _event(entry: Mapping[str, Any]) -> chain.Event | None:
-    """An event as the judge takes it; None for what is written for people alone."""
-    at = float(entry.get("at", 0))
-    if entry.get("event") == "began":
-        nodes, is_inside = tuple(entry.get("nodes", ())), entry.get("inside") is True
-        return chain.Began(str(entry["job"]), at, entry.get("step"), nodes, is_inside)
-    if entry.get("event") == "ended":
-        why = Cause(entry["cause"])
-        until = float(entry.get("until", at))
-        return chain.Ended(
-            str(entry["job"]), until, why, entry.get("step"), tuple(entry.get("lost_nodes", ()))
-        )
-    return chain.Continued(at) if entry.get("event") == "continued" else None
+    """An event as the judge takes it; None for what is written for people alone, and for a line that is
+    damaged: it is left out as one that was torn is."""
+    with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError):
+        at, step = _seconds(entry.get("at", 0)), entry.get("step")
+        if not (step is None or type(step) is int):
+            return None
+        if entry.get("event") == "began":
+            is_inside = entry.get("inside") is True
+            return chain.Began(str(entry["job"]), at, step, _names(entry.get("nodes", ())), is_inside)
+        if entry.get("event") == "ended":
+            until, why = _seconds(entry.get("until", at)), Cause(entry["cause"])
+            return chain.Ended(str(entry["job"]), until, why, step, _names(entry.get("lost_nodes", ())))
+        return chain.Continued(at) if entry.get("event") == "continued" else None
+    return None
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(value)
+    if not math.isfinite(seconds):
+        raise ValueError("no moment")
+    return seconds
+
+
+def _names(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(str, values))
+
+
+def _are_terms(document: Mapping[str, Any]) -> bool:
+    """Whether everything in chain.json is of its type, and names of checkpoints are a pattern."""
+    layout = document.get("checkpoints")
+    numbers = [document.get(key) for key in (*NUMBERS, "v")]
+    if not all(type(number) is int and 0 <= number < MOST for number in numbers) or not document["time"]:
+        return False
+    guards = document.get("guards", {})
+    if not isinstance(guards, dict) or not all(type(guards.get(key, 0)) is int for key in GUARDED):
+        return False
+    if layout is None:
+        return True
+    if not (isinstance(layout, dict) and all(isinstance(layout.get(key), str) for key in LAYOUT)):
+        return False
+    try:
+        return "step" in re.compile(layout["name"]).groupindex
+    except (re.error, RecursionError, OverflowError):
+        return False
 
 
 def _last_sign(step: Step, attempt: chain.Attempt) -> float:
@@ -271,19 +320,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Tell job.sh what to do."""
     options = _parser().parse_args(argv)
     step = Step(options.run, options.step, options.checkpoints)
+    try:
+        lines = _answer(step, options)
+    except (OSError, ValueError) as error:  # job.sh goes on without an answer
+        print(f"hpctrain: {step.folder / TERMS} cannot be read: {error}", file=sys.stderr)
+        return UNJUDGED
+    print("\n".join(lines))
+    return 0
+
+
+def _answer(step: Step, options: Namespace) -> list[str]:
+    """What job.sh has to do, one word and its arguments a line."""
     nodes = options.nodes.split()
     stop_file = next((str(path) for path in options.stop if path.exists()), "")
     if options.event == "begin":
         _lack_of_room(step)
-        lines = begin(step, options.job, nodes, stop_file)
-    else:
-        attempts = step.record().attempts
-        training = attempts[-1].nodes if attempts else ()
-        told, reason = options.signal, options.reason
-        why, lost = explained(step, options.job, options.code, told, reason, nodes, training)
-        lines = end(step, options.job, why, lost, stop_file)
-    print("\n".join(lines))
-    return 0
+        return begin(step, options.job, nodes, stop_file)
+    attempts = step.record().attempts
+    training = attempts[-1].nodes if attempts else ()
+    told, reason = options.signal, options.reason
+    why, lost = explained(step, options.job, options.code, told, reason, nodes, training)
+    return end(step, options.job, why, lost, stop_file)
 
 
 def explained(
@@ -299,7 +356,7 @@ def explained(
         code,
         told,
         reason,
-        is_refused=fabric.is_file() and fabric.read_text(encoding="utf-8").startswith("refused:"),
+        is_refused=fabric.is_file() and documents.whole(fabric).startswith(b"refused:"),
         lost_nodes=bool(lost),
         share=_share(step.record()),
     )
@@ -310,7 +367,7 @@ def _share(record: chain.Record) -> float:
     """How much of its time the running job has had."""
     attempts = record.attempts
     first = next((attempt for attempt in reversed(attempts) if not attempt.is_inside), None)
-    return (time.time() - first.began) / record.terms.time if first else 0.0
+    return (time.time() - first.began) / max(1, record.terms.time) if first else 0.0
 
 
 def _lack_of_room(step: Step) -> str:

@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def choose(options: argparse.Namespace) -> tuple[Path, bool]:
     """The path to begin at, and whether it is the start of the first attempt."""
     if options.name and resume.complete(options.folder, options.name, options.last):
-        checkpoint = resume.newest(options.folder, options.name, options.last, _tell)
+        checkpoint = resume.newest(
+            options.folder, options.name, options.last, _tell, contents=not resume.is_checked()
+        )
         if checkpoint is None:
             raise Unusable(f"no checkpoint in {options.folder} is whole, and starting anew would lose them")
         return checkpoint.path, False

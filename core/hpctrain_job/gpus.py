@@ -1,7 +1,8 @@
 """Prove that torch sees the GPUs it was built for, and which NCCL is really loaded.
 
 `python -m hpctrain_job.gpus [--cuda 12.6] [--hip 6.1] [--devices N] [--nccl 2.27] [--symbol NAME]`
-prints what is there, and ends with 1 when something is not as asked.
+prints what is there, and ends with 1 when something is not as asked. With `--if-there` an environment
+without torch has nothing to prove.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +99,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("--cuda", "--hip", "--nccl", "--symbol"):
         parser.add_argument(name, default="")
     parser.add_argument("--devices", type=int, default=0)
+    parser.add_argument("--if-there", action="store_true")
     args = parser.parse_args(argv)
+    if args.if_there and find_spec("torch") is None:
+        print("no torch")
+        return 0
     torch = import_module("torch")
     print(f"torch {torch.__version__} cuda {torch.version.cuda} hip {getattr(torch.version, 'hip', None)}")
     if gpus := accelerator(torch):

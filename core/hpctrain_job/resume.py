@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,10 @@ MANIFEST = "MANIFEST"
 _HEAD = "# hpctrain manifest 1"
 _LINE = re.compile(r"(?P<size>[0-9]{1,18}) (?P<digest>[0-9a-f]{64})  (?P<path>.+)")
 _BLOCK = 1 << 20
+READERS = 16
+"""The most files that are read at once: one thread hashes about 1 GB/s, a shared disk gives several."""
+CHECKED = "HPC_CHECKED"
+"""Says to ranks that the job, before it started them, read every byte of the newest checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +46,31 @@ def complete(folder: Path, name: str, last: str) -> list[Checkpoint]:
     return sorted(checkpoints, key=lambda checkpoint: checkpoint.step)
 
 
-def newest(folder: Path, name: str, last: str, say: Callable[[str], object] = print) -> Checkpoint | None:
+def newest(
+    folder: Path, name: str, last: str, say: Callable[[str], object] = print, *, contents: bool = True
+) -> Checkpoint | None:
     """The newest complete checkpoint that its manifest confirms; `say` hears of those passed over."""
     for checkpoint in reversed(complete(folder, name, last)):
-        fault = damage(checkpoint.path)
+        fault = damage(checkpoint.path, contents=contents)
         if not fault:
             return checkpoint
         say(f"{checkpoint.path} is skipped: {fault}")
     return None
 
 
+def is_checked() -> bool:
+    """Whether this job has read the newest checkpoint already: a thousand ranks need not read it again."""
+    return os.environ.get(CHECKED) == "1"
+
+
 def write_manifest(folder: Path) -> None:
     """Write the manifest of everything below `folder`, visible only when it is whole; Fenced where another
     attempt trains by now."""
     fence.check()
+    paths = list(_files(folder))
     lines = [
-        f"{path.stat().st_size} {_digest(path)}  {path.relative_to(folder)}\n" for path in _files(folder)
+        f"{path.stat().st_size} {digest}  {path.relative_to(folder)}\n"
+        for path, digest in zip(paths, _digests(paths), strict=True)
     ]
     fresh = folder / f".{MANIFEST}.{os.getpid()}"
     with fresh.open("w", encoding="utf-8") as file:
@@ -79,11 +93,12 @@ def damage(folder: Path, *, contents: bool = True) -> str:
         return "its manifest is no text, or too long for one"
     if lines[:1] != [_HEAD]:
         return "its manifest is cut or of another version"
-    return next((fault for line in lines[1:] if (fault := _fault(folder, line, contents))), "")
+    fault = next((fault for line in lines[1:] if (fault := _fault(folder, line))), "")
+    return fault or (_changed(folder, lines[1:]) if contents else "")
 
 
-def _fault(folder: Path, line: str, contents: bool) -> str:
-    """What contradicts one line of a manifest; the size is asked first because it costs nothing."""
+def _fault(folder: Path, line: str) -> str:
+    """What contradicts one line of a manifest without reading its file."""
     match = _LINE.fullmatch(line)
     if match is None:
         return "its manifest has an empty line"
@@ -92,9 +107,17 @@ def _fault(folder: Path, line: str, contents: bool) -> str:
         return f"{match['path']} is missing"
     if path.stat().st_size != int(match["size"]):
         return f"{match['path']} has {path.stat().st_size} bytes, not {match['size']}"
-    if contents and _digest(path) != match["digest"]:
-        return f"{match['path']} is not what was written"
     return ""
+
+
+def _changed(folder: Path, lines: Iterable[str]) -> str:
+    """The first file, in the order of the manifest, whose bytes are others."""
+    matches = [match for line in lines if (match := _LINE.fullmatch(line))]
+    digests = _digests(folder / match["path"] for match in matches)
+    wrong = (
+        match["path"] for match, digest in zip(matches, digests, strict=True) if digest != match["digest"]
+    )
+    return next((f"{path} is not what was written" for path in wrong), "")
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -103,6 +126,12 @@ def _files(folder: Path) -> Iterator[Path]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.lstrip(".").startswith(MANIFEST)
     )
+
+
+def _digests(paths: Iterable[Path]) -> list[str]:
+    """Of several files at once: hashing leaves the interpreter to others."""
+    with ThreadPoolExecutor(min(READERS, len(os.sched_getaffinity(0)))) as pool:
+        return list(pool.map(_digest, paths))
 
 
 def _digest(path: Path) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 from hpctrain_job.blocks import Block, attention, experts, mamba2, mlp, norm
 
 _NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+_MOST_LAYERS = 10_000
+"""A file that says more is no model's; it would only take long to count."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,18 @@ class Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape | None:
-        """Read a `config.json`; None for an architecture that is not known here or not complete."""
-        parts = _KINDS.get(config.get("model_type", ""))
-        if parts is None or not all(key in config for key in _NEEDED):
-            return None
+        """Read a `config.json`; None for an architecture that is not known here, not complete or no model."""
+        kind = config.get("model_type", "")
+        parts = _KINDS.get(kind) if isinstance(kind, str) else None
         try:
+            if parts is None or not all(int(config[key]) > 0 for key in _NEEDED):
+                return None
+            if int(config["num_hidden_layers"]) > _MOST_LAYERS:
+                return None
             blocks = parts(config)
-        except KeyError:
+            hidden, vocab = int(config["hidden_size"]), int(config["vocab_size"])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
             return None
-        hidden, vocab = int(config["hidden_size"]), int(config["vocab_size"])
         return cls(hidden, vocab, bool(config.get("tie_word_embeddings", False)), tuple(blocks))
 
     @property
@@ -47,6 +52,11 @@ class Shape:
     def active(self) -> int:
         """Weights of the matrices that one token passes: fewer than are stored where experts are chosen."""
         return sum(block.passed for block in self.blocks) + self.hidden * self.vocab
+
+    @property
+    def of_experts(self) -> int | None:
+        """The same where a token passes a part of the layers; None where it passes all of them."""
+        return self.active if any(block.chosen for block in self.blocks) else None
 
     def adapters(self, rank: int, takes: Callable[[str], bool] = bool) -> int | None:
         """Weights of LoRA adapters of `rank` on the linear layers whose last name `takes` likes.

@@ -1,6 +1,6 @@
 """A file or a folder of the user by its content: one digest, and copies that are proven by it.
 
-`python -m hpctrain_job.tree SOURCE TARGET [--sha256 HEX]`. `.git` and caches are no content.
+`python -m hpctrain_job.tree SOURCE TARGET [--sha256 HEX]`. `.git`, caches and locks of runs are no content.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 LEFT_OUT = frozenset({".git", "__pycache__"})
+LOCK, PINS = ".lock.toml", b"\n# ---- pins, written by `hpctrain lock`"
+"""How the name of a run's lock ends, and what stands in it: `submit` writes one beside the run file after the
+content of a folder that may hold both was taken."""
 
 
 def entries(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -21,9 +24,15 @@ def entries(folder: Path) -> Iterator[tuple[str, Path]]:
     for place, folders, files in os.walk(folder):
         links = [name for name in folders if Path(place, name).is_symlink()]
         folders[:] = [name for name in folders if name not in LEFT_OUT]
-        paths += [Path(place, name) for name in (*files, *links) if name not in LEFT_OUT]
+        paths += [path for name in (*files, *links) if _counts(path := Path(place, name))]
     for path in sorted(paths, key=lambda p: os.fsencode(p.relative_to(folder))):
         yield str(path.relative_to(folder)), path
+
+
+def _counts(path: Path) -> bool:
+    if path.name.endswith(LOCK) and path.is_file() and not path.is_symlink():
+        return PINS not in path.read_bytes()
+    return path.name not in LEFT_OUT
 
 
 def digest(path: Path) -> str:

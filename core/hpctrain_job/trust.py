@@ -40,14 +40,14 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict with its reason; `path` is what is wrong and `owner` the user who must be accepted."""
+    """A verdict with its reason; `path` is what is wrong, `owner` the user who must be accepted, or was."""
 
     verdict: Verdict
     reason: str = ""
     path: str = ""
     owner: str = ""
     is_foreign: bool = False
-    """Refused because of its owner, who may be accepted."""
+    """It is another user's: refused until that one is accepted, or accepted."""
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,11 @@ def artifact(link: str, accepted: Accepted) -> Judgement:
     if not accepted.includes(status.st_uid):
         return _foreign(link, status.st_uid)
     reason = _content_fault(parent, name, os.readlink(link), accepted)
-    if not reason:
+    if not reason and status.st_uid == os.geteuid():
         return Judgement(Verdict.EXISTS)
     owner = owner_name(status.st_uid)
+    if not reason:
+        return Judgement(Verdict.EXISTS, path=link, owner=owner, is_foreign=True)
     verdict = Verdict.STALE if status.st_uid == os.geteuid() else Verdict.REFUSED
     return Judgement(verdict, reason, link, owner)
 

@@ -42,7 +42,8 @@ RULES = (
         name="engine-old-image",
         pattern=r"libcudart\.so could not be found",
         cause="the image is older than the network libraries that the engine's hook brings",
-        fix='[environment.edf.annotations]\n"com.hooks.netstack.source" = "host"      (or a newer image)',
+        fix='[environment.edf.annotations]\n"com.hooks.netstack.source" = "host"\n'
+        '"com.hooks.aws_ofi_nccl.variant" = "cuda12"      (its own CUDA; or a newer image)',
         sure="certain",
     ),
 )

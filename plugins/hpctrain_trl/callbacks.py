@@ -10,12 +10,13 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from hpctrain_job import metrics, resume
+from hpctrain_job import keeping, metrics, resume
 from hpctrain_job.signals import Stop
 from hpctrain_trl import compat
 from hpctrain_trl.environment import Ranks
 from hpctrain_trl.errors import Diverged
 from hpctrain_trl.optimizer import name
+from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST
 
 _ALARM = 3
 """So many rows in a row without a number for the loss end the run."""
@@ -118,11 +119,13 @@ class Saving(TrainerCallback):
 class Manifests(TrainerCallback):
     """Writes a checkpoint's manifest beside the training, once every rank has written its part.
 
-    The tokenizer inside is put in the form that both generations read first.
+    Then old ones go, never the last that is whole. First, the tokenizer inside is put in the form that both
+    generations read.
     """
 
-    def __init__(self, ranks: Ranks) -> None:
+    def __init__(self, ranks: Ranks, keep: int) -> None:
         self.ranks = ranks
+        self.keep = keep
         self._writer: threading.Thread | None = None
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -134,7 +137,7 @@ class Manifests(TrainerCallback):
             self.wait()
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             compat.readable_by_both(folder)
-            self._writer = threading.Thread(target=_write_manifest, args=(folder,))
+            self._writer = threading.Thread(target=_vouch, args=(folder, self.keep))
             self._writer.start()
 
     def wait(self) -> None:
@@ -168,11 +171,9 @@ class Alarm(TrainerCallback):
             raise Diverged(f"{message}; a smaller learning_rate or longer warm-up may help")
 
 
-def _write_manifest(folder: Path) -> None:
-    try:
-        resume.write_manifest(folder)
-    except FileNotFoundError:
-        return  # the limit on checkpoints removed it meanwhile: nothing is left to vouch for
+def _vouch(folder: Path, keep: int) -> None:
+    resume.write_manifest(folder)
+    keeping.retain(keeping.Saves(folder.parent, CHECKPOINT, CHECKPOINT_LAST), keep)
 
 
 def _evaluation(logs: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,8 @@ def start(settings: Settings, folder: Path, model: Any, ranks: Ranks) -> Path | 
     if settings.resume == "never":
         ranks.say("starting from step 0: resume = never")
         return None
-    checkpoint = resume.newest(folder, CHECKPOINT, CHECKPOINT_LAST, ranks.say)
+    contents = not resume.is_checked()
+    checkpoint = resume.newest(folder, CHECKPOINT, CHECKPOINT_LAST, ranks.say, contents=contents)
     if checkpoint is None and resume.complete(folder, CHECKPOINT, CHECKPOINT_LAST):
         message = f"no checkpoint in {folder} is whole"
         raise BadConfig("resume", message, "resume = never starts again from 0")

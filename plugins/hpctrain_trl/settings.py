@@ -26,7 +26,16 @@ def _is(default: Any, about: str, **facts: Any) -> Any:
 class Settings:
     """Where a default is empty or 0, the trainer chooses, and prints what and why."""
 
-    method: Literal["sft", "lora", "pretrain"] = _is("sft", "what is trained")
+    method: Literal["sft", "lora", "pretrain"] = _is(
+        "sft",
+        "what is trained",
+        instead={
+            "qlora": "lora keeps the weights in 16 bits: nothing here trains on quantised ones",
+            "dpo": 'preferences are no method of trl here: use = "neox" trains on them, or "command"',
+            "grpo": 'reinforcement learning is no method of trl here: use = "command" starts your program',
+            "full": 'sft trains all weights: method = "sft"',
+        },
+    )
     model: str = _is("model", "folder or hub name of the model")
     tokenizer: str = _is("", "folder of the tokenizer; empty: the model's")
     from_scratch: bool = _is(False, "start from random weights of the model's shape")

@@ -121,7 +121,7 @@ class Job:
         self.hardware = hardware(frozen=lora) if recompute else 1.0
         peak = self.settings.peak_tflops
         self.saving = callbacks.Saving(stop, self.settings.save_every_s, self.ranks)
-        self.manifests = callbacks.Manifests(self.ranks)
+        self.manifests = callbacks.Manifests(self.ranks, self.settings.save_total_limit)
         trainer = SFTTrainer(
             model=network,
             args=plan,
@@ -242,7 +242,6 @@ def _plan(settings: Settings, choices: Any, output: Path, only_answers: bool) ->
         "eval_steps": settings.eval_steps or _NEVER,
         "save_strategy": "steps",
         "save_steps": settings.save_steps or _NEVER,
-        "save_total_limit": settings.save_total_limit,
         "include_num_input_tokens_seen": "all",
         "disable_tqdm": True,
         "report_to": settings.report_to or ("wandb" if settings.wandb_project else "none"),

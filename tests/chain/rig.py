@@ -14,7 +14,7 @@ from hpctrain.model.cluster import Queue
 from hpctrain.model.duration import Duration
 from hpctrain.model.job import JobFiles, State
 from hpctrain.model.plan import Binding, Plan, PlannedStep
-from hpctrain.model.run import Resources
+from hpctrain.model.run import Checkpoint, Resources
 from hpctrain.model.train import Layout, Train
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run import jobzip
@@ -43,6 +43,8 @@ def plan(
     jobs: int | None = None,
     requeue: bool | None = None,
     spares: int | None = None,
+    saves: Layout = LAYOUT,
+    keep: int | None = None,
 ) -> Plan:
     """A plan whose one step trains with a line of bash."""
     row = Queue(name="batch", source="s", ask={"slurm": ("--partition=batch",)}, jobs_per_user=jobs)
@@ -58,7 +60,9 @@ def plan(
         made.run.resources, total=Duration.parse(total), requeue=requeue, spare_nodes=spares
     )
     return attrs.evolve(
-        made, run=attrs.evolve(made.run, resources=resources), train=Train(argv=("true",), checkpoints=LAYOUT)
+        made,
+        run=attrs.evolve(made.run, resources=resources, checkpoint=Checkpoint(keep=keep)),
+        train=Train(argv=("true",), checkpoints=saves),
     )
 
 

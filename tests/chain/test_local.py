@@ -13,7 +13,7 @@ from hpctrain.model.job import State
 from hpctrain.model.step import After
 from hpctrain_job.chain import Cause
 from tests.chain.program import loss_after
-from tests.chain.rig import ChainRun, environ, plan
+from tests.chain.rig import LAYOUT, ChainRun, environ, plan
 from tests.patience import wait_for
 from tests.schedulers import build
 
@@ -46,16 +46,16 @@ def started(
 
 
 def test_a_training_of_several_jobs_is_the_training_of_one(runs: list[ChainRun], tmp_path: Path) -> None:
-    run = started(runs, tmp_path, TRAIN.format(goal=90, seconds=0.1))
+    run = started(runs, tmp_path, TRAIN.format(goal=110, seconds=0.1), total="50s", time="10s")
     assert len(run.submitted()) == 6
     done = run.until(State.DONE, seconds=90)
     attempts = run.attempts()
     assert [a.cause for a in attempts][-1] is Cause.FINISHED
     assert {a.cause for a in attempts[:-1]} == {Cause.SAVED}
     assert len(attempts) >= 3
-    assert [row["step"] for row in run.rows()] == list(range(1, 91))
+    assert [row["step"] for row in run.rows()] == list(range(1, 111))
     loss = 10.0
-    for step in range(1, 91):
+    for step in range(1, 111):
         loss = loss_after(loss, step)
     assert run.rows()[-1]["loss"] == loss
     assert done.chain is not None
@@ -71,12 +71,52 @@ def test_a_wrong_setting_ends_the_chain_and_a_person_goes_on(runs: list[ChainRun
     assert found.reason.startswith("wrong setting")  # with the exit code as soon as the job wrote it
     assert found.chain is not None
     assert found.chain.attempts == 1
+    wait_for("an empty queue", lambda: run.state().chain.jobs == ())  # type: ignore[union-attr]
     (run.path / "fixed").touch()
     earlier = run.submitted()
     run.live.resume()
     assert run.until(State.DONE, seconds=30).chain
     assert len(run.submitted()) > len(earlier)
     assert len(run.attempts()) == 2
+
+
+NAIVE = """
+at=0 ck=$HPC_CHECKPOINTS
+[[ ! -e $ck/latest ]] || at=$(<"$ck/$(<"$ck/latest")/weights")
+echo "begins at $at"
+for ((n = 0; n < 3; n++)); do
+  at=$((at + 10))
+  mkdir "$ck/step-$at"
+  echo "$at" >"$ck/step-$at/weights"
+  : >"$ck/step-$at/state.json"
+  echo "step-$at" >"$ck/latest"
+done
+: >"$HPC_RUN/stop"
+exit 75
+"""
+"""A trainer that writes no manifest and believes its own pointer, as NeoX and nanotron do."""
+
+
+def test_a_trainer_that_verifies_nothing_goes_on_from_the_checkpoint_before_a_damaged_one(
+    runs: list[ChainRun], tmp_path: Path
+) -> None:
+    saves = attrs.evolve(LAYOUT, pointer="latest")
+    planned = plan("local", NAIVE, total="5h", time="1h", saves=saves, keep=2)
+    run = ChainRun.create(tmp_path, planned, environ())
+    runs.append(run)
+    run.submit()
+    run.until(State.CANCELLED, seconds=60)
+    folder = next((tmp_path / "checkpoints").glob("*/*"))
+    wait_for("manifests", lambda: len(list(folder.glob("*/MANIFEST"))) == 2, 60)
+    wait_for("the oldest is dropped", lambda: not (folder / "step-10").exists(), 60)
+    (folder / "step-30/weights").write_text("99\n")
+    (run.path / "stop").unlink()
+    run.live.resume()
+    wait_for("the next attempt", lambda: run.log().count("begins at") == 2, 60)
+    run.until(State.CANCELLED, seconds=60)
+    assert "step-30 is damaged: weights is not what was written" in run.log()
+    assert "begins at 20\n" in run.log()
+    assert (folder / "damaged/step-30/weights").read_text() == "99\n"
 
 
 def test_no_progress_ends_the_chain(runs: list[ChainRun], tmp_path: Path) -> None:

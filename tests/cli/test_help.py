@@ -59,8 +59,14 @@ def test_a_commands_help_both_ways(here: Product) -> None:
     assert here("help").stdout == here("--help").stdout
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("statsu", "hpctrain status"), ("plna", "hpctrain plan"),
-                                              ("sumbit", "hpctrain submit")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        *(("statsu", "hpctrain status"), ("plna", "hpctrain plan"), ("sumbit", "hpctrain submit")),
+        *(("sbatch", "hpctrain submit"), ("qstat", "hpctrain runs")),
+        *(("qlora", "hpctrain init run"), ("cost", "hpctrain plan")),
+    ],
+)
 def test_an_unknown_command_names_the_nearest(here: Product, typed: str, meant: str) -> None:
     said = here(typed, code=2).stderr
     assert said == f"error[usage]: no command {typed!r}\nhelp: {meant}\n"

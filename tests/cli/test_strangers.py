@@ -95,3 +95,29 @@ def test_a_part_of_a_run_is_a_run_of_its_file(here: Product) -> None:
     here.write(small("true"))
     here("exec", "run.toml", "--", "true")
     assert here("status").stdout.startswith("small-exec/1")
+
+
+@pytest.mark.parametrize(
+    ("typed", "help_line"),
+    [
+        (("--set", "resources.tiem=20m"), "help: --set resources.time=20m"),
+        (("--set", "resources.time=20"), 'help: --set resources.time=20m      also "1:30:00", "2d"'),
+        (("--on", "frontir"), "help: --on frontier"),
+    ],
+)
+def test_a_slip_on_the_command_line_is_corrected_there(
+    here: Product, typed: tuple[str, ...], help_line: str
+) -> None:
+    here.write(small("true"))
+    done = here("plan", *typed, code=2)
+    assert help_line in done.stderr.splitlines()
+    assert "unknown-stack" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("method", "note"), [("qlora", "quantised"), ("dpo", '"neox"'), ("grpo", '"command"')]
+)
+def test_methods_of_other_tools_are_answered(here: Product, method: str, note: str) -> None:
+    here.write(small("true"))
+    sets = ("--set", "train.use=trl", "--set", f"train.trl.method={method}")
+    assert note in here("plan", *sets, code=2).stderr

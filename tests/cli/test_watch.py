@@ -182,7 +182,7 @@ def test_lines_in_a_pipe_until_the_run_is_over(here: Product) -> None:
         )
     )
     here("submit")
-    done = here("watch", "small")
+    done = here("watch", "small", code=8)
     assert not {"\x1b", "\r"} & set(done.stdout)
     lines = [line.split("  ", 1)[1] for line in done.stdout.splitlines()]
     assert lines[0].startswith("small/1  RUNNING")

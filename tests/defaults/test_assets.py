@@ -13,7 +13,7 @@ import pytest
 from hpctrain.defaults import pins
 from hpctrain.errors import ConfigError, NotReachable, StepFailed
 from hpctrain.model.run import Asset, Code, RunSpec
-from hpctrain.model.step import Need, Pin
+from hpctrain.model.step import CONFIG, Need, Pin
 from hpctrain.model.words import Loc, locs_in
 from hpctrain.run.tools import Tools
 from hpctrain_job.tree import digest
@@ -165,6 +165,25 @@ def test_revisions_of_the_hub(server: Server, tmp_path: Path, monkeypatch: pytes
         with pytest.raises(ConfigError, match="accept the licence") as caught:
             locked(spec)
     assert caught.value.problems[0].code == "gated"
+
+
+def test_the_shape_of_a_model_is_locked_and_a_gated_one_told_at_once(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(server, tmp_path)
+    address = f"/org/m/resolve/{COMMIT}/config.json"
+    server.files[address] = b'{"model_type": "llama", "rope_scaling": {}, "hidden_size": 64}'
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    monkeypatch.setenv("no_proxy", "*")
+    for revision in ("", COMMIT):
+        asset = Asset(hub="org/m", revision=revision)
+        assert Pin("model", CONFIG, '{"hidden_size":64,"model_type":"llama"}') in locked(run(model=asset))
+    server.files[address] = b"[1]"
+    assert not [pin for pin in locked(run(model=Asset(hub="org/m"))) if pin.kind == CONFIG]
+    server.script = [status(403)]
+    with pytest.raises(ConfigError, match="accept the licence") as caught:
+        locked(run(model=Asset(hub="org/m", revision=COMMIT)))
+    assert (caught.value.problems[0].code, caught.value.problems[0].where) == ("gated", "assets.model.hub")
 
 
 def test_a_relative_path_is_copied_by_content(world: World) -> None:

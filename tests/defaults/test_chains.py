@@ -109,7 +109,7 @@ def test_the_plan_says_jobs_and_node_hours() -> None:
     plan = made(site(), total="10d")
     assert plan_text.size_of(plan) == "2 nodes, 10d in 10 jobs of 1d, 480 node-hours"
     assert plan_text.footer(plan, Survey(is_on_cluster=True)) == [
-        "10 jobs, at most 480.0 node-hours",
+        "10 jobs, at most 480 node-hours",
         "attempts: all 10 and a spare are handed over at once",
         f"checkpoints: {ASSUMED}",
     ]

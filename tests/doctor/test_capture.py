@@ -76,6 +76,33 @@ def test_thirty_canaries_do_not_leave_the_machine(tmp_path: Path) -> None:
     assert "AllowQos=ALL" in text
 
 
+def test_root_is_nobodys_name_and_a_number_is_a_users_before_a_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A capture made by root had UID for every 0; users and their own groups often have one number."""
+    out = "MaxNodes=0 files=0 /local/user/61001 uid 61001 root"
+    for uid, expected in (
+        (0, "MaxNodes=0 files=0 /local/user/GROUP uid GROUP root"),
+        (61001, "MaxNodes=0 files=0 /local/user/UID uid UID root"),
+    ):
+        monkeypatch.setattr("os.getuid", lambda uid=uid: uid)
+        monkeypatch.setattr("os.getgroups", lambda: [0, 61001])
+        one = site(cluster("frontier"), USER="root" if uid == 0 else "cnuser01")
+        path = tmp_path / f"{uid}.json"
+        capture.write(path, one, [(examination.questions(one)[0], Answer(out=out))])
+        assert capture.read(path).answers["name"].out == expected
+
+
+def test_a_project_inside_of_an_account_is_taken_out_alone_too(tmp_path: Path) -> None:
+    """Isambard's accounts are `brics.PROJECT`; folders and users have the project's own name."""
+    one = site(cluster("isambard"), "brics.cnp33", HOME="/home/cnp33/me.cnp33")
+    path = tmp_path / "c.json"
+    out = "/projects/cnp33/x /scratch/cnp33/me.cnp33 brics.cnp33 /home/cnp33/me.cnp33/y"
+    capture.write(path, one, [(examination.questions(one)[0], Answer(out=out))])
+    text = capture.read(path).answers["name"].out
+    assert text == "/projects/PROJECT/x /scratch/PROJECT/USER.PROJECT ACCOUNT HOME/y"
+
+
 def test_an_existing_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
     path.write_text("mine")

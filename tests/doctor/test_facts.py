@@ -115,7 +115,7 @@ def test_queues_of_pbs() -> None:
     [
         (slurm.starts_job, "srun -p debug -t 5 -N1 hostname", True),
         (slurm.starts_job, "for p in a b; do srun -p $p true; done", True),
-        (slurm.starts_job, "srun --help | grep -c environment", False),
+        (slurm.starts_job, "srun --help | grep -c -- --environment", False),
         (slurm.starts_job, "sbatch --version; grep x /etc/os-release", False),
         (slurm.starts_job, "sbatch --test-only -A a --wrap true", False),
         (slurm.starts_job, "sinfo -h -o '%P %l'", False),

@@ -13,12 +13,13 @@ from hpctrain.model.cluster import Cluster, Storage
 from hpctrain.model.layer import Scope
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.run import Environment, Package, RunSpec
-from hpctrain.model.step import Pin
+from hpctrain.model.step import Need, Pin
 from hpctrain.model.train import Train
 from hpctrain.model.words import Secret
 from hpctrain.render import shell
 from hpctrain.run.tools import Tools
 from hpctrain_plugins.environments import apptainer
+from hpctrain_plugins.environments.wheels.options import Expect
 from tests.defaults.rig import ROLES, cluster, plan
 from tests.environments.small_wheel import wheel
 
@@ -147,6 +148,27 @@ def test_the_older_name_of_the_token_reaches_training_alone() -> None:
     for step in made.steps:
         tokens = {v.name for v in step.around.env if isinstance(v.value, Secret) and v.at is Scope.TASK}
         assert tokens == ({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} if step.step.trains else set()), step.name
+
+
+def test_the_environment_is_proven_on_a_gpu_as_training_enters_it() -> None:
+    toy = site()
+    gh200 = attrs.evolve(toy, hardware=attrs.evolve(toy.hardware, gpu_kind="cuda", gpus_per_node=4))
+    made = plan(asked("trl"), gh200, apptainer, pins=PINS)
+    verify = made.step_named("verify")
+    assert verify is not None
+    assert (verify.step.inside, verify.step.launch.gpus_per_node, verify.step.needs >= {Need.GPU}) == (
+        True,
+        1,
+        True,
+    )
+    *_, gpus = lines(made, "verify")
+    assert gpus == "python3 -m hpctrain_job.gpus --devices=1 --if-there"
+    told = plan(asked("trl", expect=Expect(nccl="2.27")), gh200, apptainer, pins=PINS)
+    assert lines(told, "verify")[-1] == "python3 -m hpctrain_job.gpus --devices=1 --nccl=2.27"
+    keys = [
+        step.step.makes.key for one in (made, told) if (step := one.step_named("verify")) and step.step.makes
+    ]
+    assert len(set(keys)) == 2
 
 
 def test_the_way_in_judges_the_overlay_and_binds_the_roles() -> None:

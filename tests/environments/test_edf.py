@@ -161,7 +161,28 @@ def test_the_description_is_one_table_each_and_mounts_what_the_run_uses(tmp_path
     assert {"/runs:/runs", "/checkpoints:/checkpoints"} <= set(said["mounts"])
     assert not any(mount.startswith("/home") for mount in said["mounts"])
     assert (said["workdir"], said["writable"]) == ("${HPC_RUN}", False)
-    assert said["annotations"]["com"]["hooks"] == {"cxi": {"enabled": "true"}, "ssh": {"enabled": "false"}}
+    hooks = said["annotations"]["com"]["hooks"]
+    assert hooks.pop("aws_ofi_nccl") == {"enabled": "true", "variant": "cuda-dl"}  # what is added, adds
+    assert hooks == {"cxi": {"enabled": "true"}, "ssh": {"enabled": "false"}}
+
+
+EXTENDED = (
+    'base = "ghcr.io/eth-cscs/alps-extended-images/ngc-pytorch:26.02-py3-alps6"',
+    'base = "jfrog.svc.cscs.ch/docker-group-csstaff/alps-images/ngc-nemo:26.02-alps6"',
+)
+
+
+@pytest.mark.parametrize("base", EXTENDED)
+@pytest.mark.parametrize("packages", ["", 'packages = ["datasets"]'])
+def test_the_site_s_own_images_are_entered_in_their_own_way(tmp_path: Path, base: str, packages: str) -> None:
+    one = session(tmp_path, base, packages)
+    said: dict[str, Any] = loads(step_file(one, "train", "environment.toml"))
+    assert said["entrypoint"] is True
+    assert said["annotations"]["com"]["hooks"] == {"cxi": {"enabled": "false"}}
+    train = one.plan().step_named("train")
+    assert train is not None
+    assert train.around.starter["slurm"][1:] == ("--network=disable_rdzv_get", "--mpi=pmix")
+    assert ("PMIX_MCA_psec", "native") in [(v.name, v.value) for v in train.around.env]
 
 
 def test_a_description_of_ones_own_is_the_base_of_the_run_s(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_copy_that_was_broadcast_is_taken_when_it_is_whole(tmp_path: Path, who
     assert not copy.exists()
 
 
-@pytest.mark.parametrize(("nodes", "spreads"), [(2, False), (64, False), (128, True), (9400, True)])
+@pytest.mark.parametrize(("nodes", "spreads"), [(2, False), (48, False), (64, True), (9400, True)])
 def test_it_is_broadcast_where_that_is_predicted_to_be_quicker(
     shelf: Path, nodes: int, spreads: bool
 ) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from hpctrain.errors import ConfigError, StepFailed
 from hpctrain.model.cluster import Place
 from hpctrain.model.layer import How, Layer
+from hpctrain.model.plan import Plan
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Need, Pin
 from hpctrain.model.words import Loc
@@ -149,6 +153,91 @@ def test_uv_comes_from_the_house_and_fills_the_prefix(shelf: Path, world: World)
     assert (link / "bin/alpha-say").is_file()
 
 
+def python_build(folder: Path) -> Path:
+    """uv's list with one build of Python: a stand-in that starts the Python of the tests."""
+    words = f'#!/bin/bash\nexec {sys.base_prefix}/bin/python{PYTHON} "$@"\n'.encode()
+    archive, data = folder / "python.tar.gz", "_sysconfigdata__linux_x86_64-linux-gnu"
+    with tarfile.open(archive, "w:gz") as file:
+        for name, body in (
+            (f"bin/python{PYTHON}", words),
+            (
+                f"lib/python{PYTHON}/{data}.py",
+                b"# system configuration generated and used by the sysconfig module\nbuild_time_vars = {}\n",
+            ),
+        ):
+            entry = tarfile.TarInfo(f"python/{name}")
+            entry.size, entry.mode = len(body), 0o755
+            file.addfile(entry, io.BytesIO(body))
+    major, minor, patch = sys.version_info[:3]
+    machine = {"family": os.uname().machine, "variant": None}
+    build = {
+        "name": "cpython",
+        "arch": machine,
+        "os": "linux",
+        "libc": "gnu",
+        "prerelease": "",
+        "variant": None,
+    }
+    build |= {"major": major, "minor": minor, "patch": patch, "url": archive.as_uri(), "sha256": None}
+    listed = folder / "builds.json"
+    listed.write_text(json.dumps({f"cpython-{PYTHON}.{patch}-linux-{machine['family']}-gnu": build}))
+    return listed
+
+
+def keys(made: Plan) -> set[str]:
+    """Of all that a plan makes."""
+    return {row.step.makes.key for row in made.steps if row.step.makes}
+
+
+def test_a_python_that_the_site_has_not_is_fetched_with_the_wheels(
+    shelf: Path, world: World, tmp_path: Path
+) -> None:
+    uv_wheel(shelf)
+    configuration = tmp_path / "config/uv/uv.toml"
+    configuration.parent.mkdir(parents=True)
+    configuration.write_text(f'python-downloads-json-url = "{python_build(tmp_path)}"\n')
+    world.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    pins = (*pinned(shelf), Pin("uv", "pypi", f"1.0 sha256:{digest(shelf / 'uv-1.0-py3-none-any.whl')}"))
+    made = plan(asked("uv", uv, shelf, own_python=True), TWO, uv, pins=pins)
+    assert {"wheels", "env"} <= {step.name for step in made.steps}
+    world.execute(made)
+    link = world.published(made, "env")
+    assert answer(link / "bin/python") == str(link)
+    assert (link / f".python/bin/python{PYTHON}").is_file(), "the environment outlives the wheel house"
+    assert list(world.root("env").glob(f"wheels-*/python/bin/python{PYTHON}"))
+    sites_own = plan(asked("uv", uv, shelf), TWO, uv, pins=pins)
+    assert keys(made).isdisjoint(keys(sites_own)), "an environment with another Python is another one"
+
+
+def test_a_python_that_cannot_be_fetched_ends_the_step_with_the_way_out(
+    shelf: Path, world: World, tmp_path: Path
+) -> None:
+    uv_wheel(shelf)
+    listed = python_build(tmp_path)
+    (tmp_path / "python.tar.gz").unlink()
+    configuration = tmp_path / "config/uv/uv.toml"
+    configuration.parent.mkdir(parents=True)
+    configuration.write_text(f'python-downloads-json-url = "{listed}"\n')
+    world.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    pins = (*pinned(shelf), Pin("uv", "pypi", f"1.0 sha256:{digest(shelf / 'uv-1.0-py3-none-any.whl')}"))
+    with pytest.raises(StepFailed) as caught:
+        world.execute(plan(asked("uv", uv, shelf, own_python=True), TWO, uv, pins=pins))
+    notes = "\n".join(caught.value.problems[0].notes)
+    assert f"uv brought no Python {PYTHON}" in notes
+    assert "own_python = false" in notes
+    assert not list(world.root("env").glob("wheels-*"))
+
+
+def test_the_sites_own_program_comes_before_a_fetched_python() -> None:
+    from hpctrain_plugins.environments.wheels import packages_spec
+
+    spec = asked("uv", uv, Path("/shelf"), own_python=True, python="/opt/python")
+    assert not packages_spec.read(spec, ONE).own_python
+    fetched = packages_spec.read(asked("uv", uv, Path("/shelf"), own_python=True), ONE)
+    assert fetched.own_python
+    assert not fetched.native, "lock must not ask this computer for a Python of the version"
+
+
 def test_uv_is_pinned_like_a_package() -> None:
     from hpctrain_plugins.environments.wheels import packages_spec, ways
 
@@ -161,6 +250,6 @@ def test_the_three_have_the_same_keys() -> None:
 
     common = {a.name for a in attrs.fields(options.Options)}
     assert {a.name for a in attrs.fields(venv.Options)} == common
-    assert {a.name for a in attrs.fields(uv.Options)} == common
+    assert {a.name for a in attrs.fields(uv.Options)} == common | {"own_python"}
     more = {"program", "channels", "specs", "activate"}
     assert {a.name for a in attrs.fields(conda.Options)} == common | more

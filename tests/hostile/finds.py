@@ -51,11 +51,74 @@ _LOG: Mapping[str, bytes] = {
     "one line without an end": b"x" * (4 << 20),
     "carriage returns": b"\r" * (1 << 20),
 }
+_ROOT = "Root Cause (first observed failure):\n"
+_TRACEBACKS: Mapping[str, bytes] = {
+    "tables without an end": b"Failures:\n" * 90_000,
+    "roots without an end": _ROOT.encode() * 25_000,
+    "tables of others": (f"Failures:\n{_ROOT}a\n  rank      : {_DIGITS} ".encode() + b"Failures:\n" * 80_000),
+    "a rank of digits": f"[rank{_DIGITS}]: Traceback (most recent call last):\n[rank1]: X: y\n".encode(),
+    "ranks that say no more": b"[rank0]: Traceback (most recent call last):\n" * 20_000 + b"x\n" * 60_000,
+    "exceptions without an end": b"Traceback (most recent call last):\nX: y\n" * 25_000,
+}
+_TERMS = b'{"v": 1, "total": 7200, "time": %b, "links": 2, "avoid": 8, "checkpoints": %b}'
+_NAMED = b'{"folder": "a", "name": %b, "complete": "x"}'
+_CHAIN: Mapping[str, bytes] = {
+    "no time": _TERMS % (b"0", b"null"),
+    "an infinite time": _TERMS % (b"1e999", b"null"),
+    "a time of digits": _TERMS % (_DIGITS[:4000].encode(), b"null"),
+    "a pattern that is none": _TERMS % (b"60", _NAMED % b'"("'),
+    "a pattern of brackets": _TERMS % (b"60", _NAMED % (b'"' + b"(" * 3000 + b'"')),
+    "a pattern without a step": _TERMS % (b"60", _NAMED % b'"x"'),
+    "a layout that is a list": _TERMS % (b"60", b"[]"),
+}
+_ATTEMPTS: Mapping[str, bytes] = {
+    "a start without its job": b'{"v": 1, "event": "began", "at": 1}\n',
+    "a start at infinity": b'{"v": 1, "event": "began", "job": "1", "at": 1e999}\n',
+    "a start of digits": b'{"v": 1, "event": "began", "job": "1", "at": ' + b"9" * 4000 + b"}\n",
+    "nodes that are a number": b'{"v": 1, "event": "began", "job": "1", "at": 1, "nodes": 3}\n',
+    "a step that is a text": b'{"v": 1, "event": "began", "job": "1", "at": 1, "step": "x"}\n',
+    "an end before any start": b'{"v": 1, "event": "ended", "job": "1", "at": 1, "cause": "saved"}\n',
+    "a cause of another version": b'{"v": 1, "event": "ended", "job": "1", "at": 1, "cause": "x"}\n',
+    "nodes that are words": (
+        b'{"v": 1, "event": "began", "job": "1", "at": 1}\n'
+        b'{"v": 1, "event": "ended", "job": "1", "at": 1, "cause": "node fault", '
+        b'"lost_nodes": [{}, 3, "$(touch RAN)"]}\n'
+    ),
+    "a line end in a node": (
+        b'{"v": 1, "event": "began", "job": "1", "at": 1}\n'
+        b'{"v": 1, "event": "ended", "job": "1", "at": 1, "cause": "node fault", '
+        b'"lost_nodes": ["a\\ndrop 1"]}\n'
+    ),
+}
+_VERDICT = (
+    b'{"v": 1, "at": 1.0, "job": "7", "kind": %b, "words": "x", "ranks": %b, "nodes": ["n1"], '
+    b'"node_ranks": %b, "evidence": [], "holds": true, "ends": true}\n'
+)
+_HANGS: Mapping[str, bytes] = {
+    "a kind that is a number": _VERDICT % (b"3", b"[]", b"[]"),
+    "ranks that are texts": _VERDICT % (b'"idle"', b'["x"]', b"[]"),
+    "ranks that are infinite": _VERDICT % (b'"idle"', b"[1e999]", b"[]"),
+    "nodes that are none": _VERDICT % (b'"idle"', b"[3]", b'[-5, 3, "x"]'),
+    "no ranks": _VERDICT % (b'"idle"', b"null", b"[]"),
+}
+_PULSE = (
+    b'{"v": 1, "rank": 1, "pid": %b, "born": "1", "at": 2.0, "over": false, "numbers": {"0": 3}, '
+    b'"members": {"0": %b}, "stack": %b, "orders": %b}'
+)
+_PULSES: Mapping[str, bytes] = {
+    "every process": _PULSE % (b"-1", b'"0:2:1"', b"[]", b"[]"),
+    "process 0": _PULSE % (b"0", b'"0:2:1"', b"[]", b"[]"),
+    "a process of digits": _PULSE % (b"9" * 4000, b'"0:2:1"', b"[]", b"[]"),
+    "members that are a number": _PULSE % (b"7", b"3", b"[]", b"[]"),
+    "members without an end": _PULSE % (b"7", b'"' + b"0:1000000:1," * 1000 + b'0:1:1"', b"[]", b"[]"),
+    "orders that are tables": _PULSE % (b"7", b'"0:2:1"', b"[{}]", b"[{}]"),
+}
 _RUN = {
     "record.jsonl": _RECORD,
     "plan.json": _PLAN,
     "metrics.jsonl": _METRICS,
-    "logs/train.log": _LOG,
+    "logs/train.log": {**_LOG, **_TRACEBACKS},
+    "steps/train/hangs.jsonl": _HANGS,
     "graph.json": {
         "another's runs": b'{"v": 1, "name": "../../x", "nodes": []}',
         "steps that are a text": b'{"v": 1, "nodes": "' + b"x" * 100_000 + b'"}',
@@ -154,9 +217,30 @@ FINDS: Mapping[str, Mapping[str, bytes]] = {
         + (2).to_bytes(8, "little")
         + (1 << 40).to_bytes(8, "little"),
     },
+    "pulse": _PULSES,
+    "page of a node": {
+        "members that are a list": b'{"v": 1, "still": 1, "members": [], "ranks": []}',
+        "ranks that are a number": b'{"v": 1, "still": 1, "members": {}, "ranks": 3}',
+        "a rank that is a text": b'{"v": 1, "still": 1, "members": {}, "ranks": ["x"]}',
+    },
+    "verdicts for a job": _HANGS,
+    "log of a stranger, nanotron": _TRACEBACKS,
+    "answers of a node": {"deep": b'{"host":' * 100_000, "a list": b"[]", "a text": b'{"answers": "x"}'},
     **{
         f"{file} {command}": finds
-        for file, finds in _RUN.items()
-        for command in ("status", "diagnose", "metrics", "logs", "runs", "continue", "cancel")
+        for file, finds in {**_RUN, "chain.json": _CHAIN, "attempts.jsonl": _ATTEMPTS}.items()
+        for command in (
+            "begin",
+            "end",
+            "watch",
+            "report",
+            "status",
+            "diagnose",
+            "metrics",
+            "logs",
+            "runs",
+            "continue",
+            "cancel",
+        )
     },
 }

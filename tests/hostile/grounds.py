@@ -6,18 +6,50 @@ import json
 import os
 import shutil
 import struct
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import hpc_olivia
 from hpctrain import Session
+from hpctrain.doctor import examination
+from hpctrain.runfile.facts import load_facts
+from hpctrain_job.attempts import Step
+from hpctrain_job.hangs import pages, verdicts
+from hpctrain_job.hangs.evidence import Doing, Kind, Operation, Rank, Verdict
 from hpctrain_job.resume import write_manifest
+from hpctrain_plugins.checkpoints.convert import convert
+from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.models import LLAMA, make
 from tests.checkpoints.test_evil import one_file
+from tests.checkpoints.test_peft import adapter
 from tests.e2e.product import small
 from tests.patience import PATIENCE
 
 JOB, TAG = "4711", "a" * 32
+FIXTURES = Path(__file__).parents[1] / "checkpoints/fixtures"
+EXAMPLES = {
+    "neox": "hpc_isambard/hpc_isambard/examples/neox-model.yml",
+    "neox-run": "hpc_isambard/hpc_isambard/examples/neox-run.yml",
+    "nanotron": "hpc_alps/hpc_alps/examples/nanotron-wikitext.yaml",
+    "automodel": "hpc_leonardo/hpc_leonardo/examples/nemotron.yaml",
+}
+"""Files of settings of trainers' own."""
+PARTITION = """PartitionName=accel
+   AllowGroups=ALL AllowAccounts=abc AllowQos=ALL MaxNodes=UNLIMITED MaxTime=2-00:00:00 Default=YES
+   DefMemPerCPU=2000 MaxMemPerNode=UNLIMITED Nodes=gpu-1-[1-76] TotalNodes=76 State=UP TRES=cpu=22000
+"""
+ANSWERS = {
+    "scheduler partitions": PARTITION,
+    "scheduler version of Slurm": "slurm 24.11.5\n",
+    "scheduler nodes": "accel|76|288|808000|gpu:4(S:0-3)\n",
+    "scheduler limits of the QoS": "normal|2-00:00:00|10|node=4\n",
+    "scheduler your accounts": "abc\n",
+    "network stack": '{"loaded": {"libnccl.so.2": "/x/libnccl.so.2"}}\n',
+    "role env": "/cluster/projects 0 0 755 lustre 1000 500\n",
+    "the hub": '{"status": 200}\n',
+}
+"""What programs of a login node print; whatever else is asked is answered with 1."""
 SQUEUE = "\x1f".join(
     (
         JOB,
@@ -69,6 +101,8 @@ def files(folder: Path) -> None:
     (folder / "edf.toml").write_text(
         edf.replace('"local"', '"alps"').replace("[resources]", '[resources]\naccount = "a"')
     )
+    for name, example in EXAMPLES.items():
+        shutil.copy(FIXTURES.parents[2] / example, folder / f"{name}.yml")
     (folder / "mine.edf.toml").write_text('image = "/a.sqsh"\nmounts = ["/a:/b"]\n[env]\nA = "${HOME}"\n')
 
 
@@ -86,6 +120,25 @@ def run(folder: Path) -> None:
     finished = Session(folder / "run.toml", environ=environ).submit()
     finished.wait(timeout=60 * PATIENCE)
     (folder / "R").symlink_to(finished.directory.path.relative_to(folder))
+    verdict = Verdict(Kind.IDLE, (3,), ("n1",), (1,), ("no processor time",))
+    verdicts.write(folder / "R/steps/train", "7", verdict)
+
+
+def chain(folder: Path) -> None:
+    """A training of several jobs of which one ended well and one was killed; nobody has jobs in a queue."""
+    _with_scheduler(folder, "slurm", JOB, {"squeue": "", "sacct": ""})
+    graph = json.loads((folder / "R/graph.json").read_text())
+    graph["nodes"][0]["links"] = {"attempts": 2, "most": 2}
+    (folder / "R/graph.json").write_text(json.dumps(graph))
+    step = Step(folder / "R", "train")
+    terms = {"v": 1, "total": 7200, "time": 3600, "links": 2, "avoid": 8}
+    checkpoints = {"folder": "small/1", "name": r"step-(?P<step>\\d+)", "complete": "weights"}
+    (step.folder / "chain.json").write_text(json.dumps({**terms, "checkpoints": checkpoints}))
+    for job, cause in (("5", "saved"), ("6", "node fault")):
+        step.write("began", job=job, step=0, nodes=["n1", "n2"])
+        step.write("ended", job=job, cause=cause, step=10, until=1.0, lost_nodes=["n2"])
+    step.write("began", job=JOB, step=10, nodes=["n1"])
+    (step.folder / "ended").write_text("node fault\n")
 
 
 def _with_scheduler(folder: Path, scheduler: str, job: str, answers: Mapping[str, str]) -> None:
@@ -166,6 +219,62 @@ def artefact(folder: Path) -> None:
     (folder / "venv-a").symlink_to(".hpc-venv-a.1/content")
 
 
+def _converted(name: str) -> Callable[[Path], None]:
+    def ground(folder: Path) -> None:
+        """A small model in the format of a trainer."""
+        convert(make(folder / "model", LLAMA), name, folder / name, ConvertOptions(verify="none"))
+
+    return ground
+
+
+def _saved(name: str) -> Callable[[Path], None]:
+    def ground(folder: Path) -> None:
+        """What DeepSpeed or torch wrote itself."""
+        with zipfile.ZipFile(FIXTURES / "hostile-seeds.zip") as archive:
+            archive.extractall(
+                folder, [entry for entry in archive.namelist() if entry.startswith(f"{name}/")]
+            )
+
+    return ground
+
+
+def lora(folder: Path) -> None:
+    """An adapter and the model that it was trained on."""
+    adapter(folder)
+
+
+def hangs(folder: Path) -> None:
+    """The pulses of two ranks on one node, and its page for the others."""
+    pulse = {
+        "v": 1, "rank": 0, "pid": os.getpid(), "born": "1", "at": 2.0, "over": False, "numbers": {"0": 3},
+        "members": {"0": "0:2:1"}, "stack": ["train.py:main"], "pending": ["0", 3, "all_reduce", "10"],
+        "order": "a > b", "orders": ["a > b"],
+    }  # fmt: skip
+    for rank in (0, 1):
+        (folder / f"{rank}.7.json").write_text(json.dumps({**pulse, "rank": rank}))
+    operation = Operation("0", 3, "all_reduce", "10")
+    order = frozenset({"a > b"})
+    rank_value = Rank(1, "n1", 1, {"0": 3}, operation, "a > b", order, ("train.py:main",), Doing.IDLE, 2.0)
+    for node in (0, 1):
+        pages.write(folder / "nodes", node, 40.0, [rank_value], {"0": "0:2:1"})
+
+
+def capture(folder: Path) -> None:
+    """What a login node answered, and what compute nodes did."""
+    site = examination.site_of(load_facts(Path(str(hpc_olivia.__file__)).parent).cluster, {}, "ACCOUNT")
+    answers = {
+        question.name: {"out": ANSWERS.get(question.name, "1\n"), "err": "", "code": 0, "fault": ""}
+        for question in examination.questions(site)
+        if question.argv
+    }
+    document = {"schema": "hpctrain/capture/1", "cluster": "olivia", "at": "2026-01-01", "answers": answers}
+    (folder / "capture.json").write_text(json.dumps(document))
+    (folder / "answers").mkdir()
+    for rank in ("0", "1"):
+        report = {"host": "n1", "rank": rank, "began": 1.0, "answers": answers}
+        (folder / f"answers/{rank}.json").write_text(json.dumps(report))
+
+
 def checkpoint(folder: Path) -> None:
     """A checkpoint that a watcher confirmed."""
     (folder / "step-10").mkdir()
@@ -184,4 +293,10 @@ GROUNDS: Mapping[str, Callable[[Path], None]] = {
     "tokens": tokens,
     "artefact": artefact,
     "checkpoint": checkpoint,
+    "chain": chain,
+    "adapter": lora,
+    **{name: _converted(name) for name in ("neox", "nanotron", "megatron")},
+    **{name: _saved(name) for name in ("zero", "universal", "dcp")},
+    "hangs": hangs,
+    "capture": capture,
 }

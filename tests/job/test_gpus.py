@@ -91,6 +91,18 @@ def test_what_is_not_as_asked(
     assert (code, says in said) == (1, True), said
 
 
+def test_where_no_torch_is_there_is_nothing_to_prove_unless_it_was_expected(tmp_path: Path) -> None:
+    argv = [sys.executable, "-S", "-m", "hpctrain_job.gpus", "--devices=1"]  # -S: no package of this machine
+    env = {"PYTHONPATH": str(Path(gpus.__file__).parents[1])}
+    done = subprocess.run([*argv, "--if-there"], capture_output=True, text=True, env=env, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "no torch\n"), done.stderr
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "No module named 'torch'" in done.stderr
+    code, text = proof(tmp_path, "--devices=8", "--if-there")
+    assert (code, "torch sees 4 GPUs, and 8 are wanted" in text) == (1, True)
+
+
 def test_the_library_that_is_loaded_counts(tmp_path: Path) -> None:
     old = library(tmp_path / "system", 22606)
     code, said = proof(tmp_path, "--nccl=2.27", "--symbol=ncclCommShrink", libraries=(old,))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hpctrain.lock import MARK
 from hpctrain_job import tree
 
 
@@ -25,6 +26,16 @@ def test_what_tools_leave_behind_is_no_content(source: Path) -> None:
     (source / "pkg/__pycache__").mkdir()
     (source / "pkg/__pycache__/a.pyc").write_text("x")
     assert tree.digest(source) == before
+
+
+def test_the_lock_of_a_run_is_no_content_and_other_locks_are(source: Path, tmp_path: Path) -> None:
+    before = tree.digest(source)
+    (source / "run.lock.toml").write_text(f'name = "x"\n\n{MARK}\n')
+    assert tree.digest(source) == before
+    tree.copy(source, tmp_path / "copy")
+    assert not (tmp_path / "copy/run.lock.toml").exists()
+    (source / "mine.lock.toml").write_text('name = "x"\n')
+    assert tree.digest(source) != before
 
 
 @pytest.mark.parametrize("change", ["content", "name", "mode", "link", "new"])

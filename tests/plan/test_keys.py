@@ -47,7 +47,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     [
         ("resources.time", '= "1h30m"  from run file, run.toml:6'),
         ("resources.gpus", "= -  the default, not changed by any layer"),
-        ("checkpoint.keep", "= 3  the default, not changed by any layer"),
+        ("checkpoint.keep", "= -  the default, not changed by any layer"),
         ("environment.use", '= "conda"  from --set environment.use="conda"'),
         ("environment.conda.first", '= ["torch==2.9.0"]  from run file, run.toml:10'),
         ("environment.conda.glibc", '= "2.28"  the default, not changed by any layer'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from hpctrain.hooks.manager import Hooks
 from hpctrain.model.cluster import Cluster
@@ -10,6 +11,39 @@ from hpctrain.model.run import RunSpec
 from hpctrain.plan import startup
 from hpctrain.plan.explain import explain
 from hpctrain.plan.planner import make
+
+AURORA = (
+    (8, 69.7, 29.3),
+    (16, 89.7, 31.6),
+    (32, 89.2, 20.9),
+    (64, 91.2, 34.6),
+    (128, 110.4, 30.5),
+    (256, 132.9, 37.6),
+    (512, 174.5, 44.5),
+    (1024, 255.4, 60.8),
+    (2048, 421.4, 94.8),
+    (4096, 750.6, 194.0),
+)
+"""Nodes of 12 ranks, seconds to send and unpack 8.3 GB, seconds to the first step: `startup.MEASURED`."""
+
+
+@pytest.mark.parametrize(("nodes", "sent", "step"), AURORA)
+def test_the_ten_public_measurements_are_within_one_and_a_half(nodes: int, sent: float, step: float) -> None:
+    broadcast, first_step = startup.broadcast(nodes, 8.3), startup.first_step(nodes * 12)
+    for predicted, measured in (
+        (broadcast, sent),
+        (first_step, step),
+        (broadcast + first_step, sent + step),
+    ):
+        assert 1 / startup.CLOSE <= predicted / measured <= startup.CLOSE
+
+
+def test_the_range_is_as_wide_as_the_prediction_is_unsure() -> None:
+    for curve in startup.curves(64, 8):
+        least, most = curve.range_s
+        assert least < curve.seconds < most
+        assert most / least == pytest.approx(curve.off**2)
+    assert startup.spread(startup.curves(9400, 8)[0]).endswith("h")
 
 
 def test_more_nodes_take_longer_and_a_broadcast_grows_slowest() -> None:
@@ -35,4 +69,5 @@ def test_the_page_shows_inputs_and_curves(run: RunSpec, cluster: Cluster, hooks:
     assert shown["asked"] == "2 nodes, 4 ranks each"
     assert "10,400 paths a node" in shown["files"]
     assert all("9,400: " in shown[f"{way} by nodes"] for way in startup.MEANS)
-    assert "predicted" in shown["sure"]
+    assert "within 1.5 times" in shown["sure"]
+    assert " to " in shown["broadcast"]

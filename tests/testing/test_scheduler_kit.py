@@ -50,8 +50,8 @@ FAULTS = {
         " if word not in users", "", "what_a_user_says_is_in_no_directive", "would begin another"
     ),
     "a job has no tag": Fault(
-        'Join("--name=hpc-", Var("HPC_TAG"))',
-        '"--name=hpc"',
+        'Var("HPC_TAG")',
+        '"hpc"',
         "a_job_is_found_by_its_tag_and_waits_for_others",
         'JobFiles.submit has no Var("HPC_TAG")',
     ),
@@ -65,7 +65,7 @@ FAULTS = {
         "bash would run what stands in a header",
     ),
     "a lost answer is a refusal": Fault(
-        'done.err.startswith("oak-submit: refused")',
+        "done.err.startswith(REFUSED)",
         "done.code",
         "a_lost_answer_is_no_refusal",
         "submitted twice",
@@ -89,6 +89,33 @@ FAULTS = {
         "",
         "jobs_of_a_queue_can_be_counted",
         "no limit on jobs would hold",
+    ),
+    "two jobs of a tag train": Fault(
+        """tag='"${1:-}"',""", "", "two_jobs_of_one_tag_train_once", "two jobs with one tag would both train"
+    ),
+    "a time limit comes without a warning": Fault(
+        "notice=minutes * 60 - min(120, minutes * 30) if step.step.trains else 0,",
+        "",
+        "a_training_is_warned_before_its_time_limit",
+        "is killed at its time limit and saves nothing",
+    ),
+    "mail is promised and not sent": Fault(
+        "return JobFiles(",
+        "return JobFiles(mails=True, ",
+        "mail_that_is_promised_is_asked_for",
+        "no script and no word of `submit` has the address",
+    ),
+    "a job is said to be queued again": Fault(
+        "plan.run.resources.is_chain and",
+        "False and",
+        "a_job_is_queued_again_or_that_is_refused",
+        "would end after one attempt",
+    ),
+    "a long training ends early": Fault(
+        "handover=Handover(",
+        "handover=None and Handover(",
+        "jobs_hand_over_the_next_or_that_is_refused",
+        "that a limit leaves out would never come",
     ),
     "each job is asked for": Fault(
         '    done = tools.run(("oak-list", "--mine"), ok=ANY)\n',

@@ -11,7 +11,7 @@ from tests.thirdparty.polaris import on_polaris
 from tests.thirdparty.scratch import HERE, Scratch
 
 __all__ = ["on_polaris"]
-PLUGINS = ("hpctrain-lumi", "hpctrain-perlmutter", "hpctrain-podman-hpc", "hpctrain-polaris")
+PLUGINS = ("hpctrain-flux", "hpctrain-lumi", "hpctrain-perlmutter", "hpctrain-podman-hpc", "hpctrain-polaris")
 collect_ignore = list(PLUGINS)  # their tests run where they are installed
 
 

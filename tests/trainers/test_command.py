@@ -17,7 +17,7 @@ from tests.trainers import plans
 
 def _planned(code: bool = False, **options: Any) -> Any:
     assets = {**plans.ASSETS, **({"code": Loc("runs", "code")} if code else {})}
-    return command.train_command(plans.run("command", Options(**options)), plans.cluster(), assets)
+    return command.train_command(plans.run("command", Options(**options)), plans.cluster(), assets, {})
 
 
 def _problems(**options: Any) -> dict[str, tuple[str, str]]:
@@ -116,7 +116,7 @@ def test_other_braces_are_nobody_s_business(word: str) -> None:
 
 def test_a_name_with_a_dot_is_filled_in() -> None:
     run = plans.run("command", Options(argv=("{assets.v1.2}",)), assets={"v1.2": Asset(path="/v")})
-    train = command.train_command(run, plans.cluster(), {"v1.2": "/v"})
+    train = command.train_command(run, plans.cluster(), {"v1.2": "/v"}, {})
     assert train.argv == (Join("/v"),)
 
 

@@ -95,7 +95,7 @@ def test_the_plan_asks_for_data_that_is_brought_and_for_no_other() -> None:
     def step(**options: Any) -> Any:
         run = plans.run("trl", Options(**options))
         assets = {**run.assets, "mine": Asset(use="arrow")}
-        return trl.train_command(attrs.evolve(run, assets=assets), plans.cluster(4), plans.ASSETS).before
+        return trl.train_command(attrs.evolve(run, assets=assets), plans.cluster(4), plans.ASSETS, {}).before
 
     (found,) = step(train_dataset="demo/train.jsonl", eval_dataset="dataset", **PAIRS)
     assert (found.name, found.inside, found.needs, found.after) == ("fields", False, frozenset(), ())

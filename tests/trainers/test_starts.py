@@ -190,7 +190,7 @@ def _plan(run: RunSpec) -> Plan:
 
 def _command(checkpoint: Checkpoint, *argv: str, **options: Any) -> tuple[Train, list[Problem]]:
     run = plans.run("command", command.Options(argv=argv, **options), checkpoint=checkpoint)
-    answer = command.train_command(run, plans.cluster(), plans.ASSETS)
+    answer = command.train_command(run, plans.cluster(), plans.ASSETS, {})
     return answer, list(command.check_run(run, plans.cluster(), _plan(run)))
 
 
@@ -209,7 +209,7 @@ def test_a_command_has_a_place_and_a_variable() -> None:
 def _trl(checkpoint: Checkpoint, **options: Any) -> tuple[dict[str, Any], list[Problem]]:
     chosen = trl.Options(train_dataset="dataset", **options)
     run = plans.run("trl", chosen, checkpoint=checkpoint)
-    answer = trl.train_command(run, plans.cluster(), plans.ASSETS)
+    answer = trl.train_command(run, plans.cluster(), plans.ASSETS, {})
     (file,) = answer.layer.files
     assert answer.start != ""
     return json.loads(files.text(file, plans.BINDING)), list(trl.check_run(run, plans.cluster(), _plan(run)))

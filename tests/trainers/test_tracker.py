@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.cli.show.plan_text import numbers_of
+from hpctrain.cli.show.plan_numbers import numbers_of
+from hpctrain.model.plan import Survey
 from hpctrain.session import Session
 
 RUN = """
@@ -36,7 +37,7 @@ def told(folder: Path, cluster: str, secrets: str, trainer: str, options: str) -
     train = plan.step_named("train")
     assert train is not None
     values = [var.value for var in train.around.env if var.name == "WANDB_MODE"]
-    said = dict(numbers_of(plan)).get("W&B", "")
+    said = dict(numbers_of(plan, Survey(is_on_cluster=False))).get("W&B", "")
     assert [said.partition(":")[0]] == (values or [""])
     return said
 

@@ -46,6 +46,9 @@ def _lines(site: Site) -> Iterable[str]:
     """sacctmgr's words, in order; a job over a limit is refused and does not wait for ever."""
     named = {row.qos: row for row in rows(site) if row.qos}
     yield f"add cluster {site.name}"
+    if site.overlay.accounting:
+        yield from site.overlay.accounting
+        return
     for name, row in named.items():
         yield " ".join(("add qos", name, "Flags=DenyOnLimit", *_limits(row)))
     account, every = site.overlay.account.lower(), ",".join(("normal", *named))

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import IO
 
 from tests.patience import PATIENCE, wait_for
-from tests.twin import job_memory, rootfs, tree
+from tests.twin import captured, job_memory, rootfs, tree
 from tests.twin.site_file import PROJECT_GID, ROOT, USERS, Site, load
 
 RUNS = rootfs.CACHE / "run"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BOOT_SECONDS = 60
 TORCH = "/opt/twin/torch"
+CAPTURE = "capture.json"
 
 
 class NoTwin(Exception):
@@ -31,18 +32,23 @@ class NoTwin(Exception):
 
 
 class Twin:
-    """The twin `name`, by default of the cluster of that name; it need not be up."""
+    """The twin `name`, by default of the cluster of that name; it need not be up.
 
-    def __init__(self, name: str, cluster: str = "") -> None:
+    With a `capture` it is what that machine answered, on the frame of its cluster's facts.
+    """
+
+    def __init__(self, name: str, cluster: str = "", capture: Path | None = None) -> None:
         self.name = name
         self.dir = RUNS / name
+        self._capture = capture
         file = self.dir / "cluster"
         self.cluster = cluster or (file.read_text() if file.exists() else name)
 
     @property
     def site(self) -> Site:
         """Facts and overlay."""
-        return load(self.cluster)
+        kept_capture = self.dir / CAPTURE
+        return captured.site(kept_capture) if kept_capture.exists() else load(self.cluster)
 
     @property
     def pid(self) -> int:
@@ -67,10 +73,12 @@ class Twin:
         step_mb = job_memory.step_mb(torch_python())
         with self._claimed() as lock:
             (self.dir / "cluster").write_text(self.cluster)
+            if self._capture:
+                shutil.copyfile(self._capture, self.dir / CAPTURE)
             files = self.dir / "site"
             tree.write(
-                self.site, files, root, kept(),
-                powered_down=powered_down, accounting=accounting, step_mb=step_mb,
+                self.site, files, root, kept(), powered_down=powered_down,
+                accounting=accounting or bool(self.site.overlay.accounting), step_mb=step_mb,
             )  # fmt: skip
             if torch := torch_prefix():
                 (files / TORCH[1:]).parent.mkdir(parents=True)

@@ -6,8 +6,9 @@ import argparse
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from tests.twin import job_memory, rootfs, site_file
+from tests.twin import captured, job_memory, rootfs, site_file
 from tests.twin.faults import fault
 from tests.twin.life import NoTwin, Twin, torch_python, twins
 
@@ -35,7 +36,15 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument(word)
         return sub
 
-    up = command("up", _up, "boot a twin", "name")
+    up = command("up", _up, "boot a twin")
+    up.add_argument("name", nargs="?", default="", help="a site; with --from, how the twin is called")
+    up.add_argument(
+        "--from",
+        dest="capture",
+        type=Path,
+        metavar="FILE",
+        help="of a capture: hpctrain doctor --capture FILE",
+    )
     up.add_argument(
         "--nodes-down", type=int, default=0, metavar="N", help="add N nodes that are powered down"
     )
@@ -54,15 +63,32 @@ def _parser() -> argparse.ArgumentParser:
 def _up(options: argparse.Namespace) -> None:
     if reason := rootfs.missing():
         raise NoTwin(reason)
-    if options.name not in site_file.names():
+    if options.capture:
+        cluster = captured.read(options.capture).cluster
+        one = Twin(options.name or f"{cluster}-capture", cluster, options.capture)
+    elif options.name in site_file.names():
+        one = Twin(options.name)
+    else:
         raise NoTwin(f"no such site: {options.name} (there are {' '.join(site_file.names())})")
     if not rootfs.path().exists():
         _root(options)
     began = time.monotonic()
-    Twin(options.name).up(powered_down=options.nodes_down, accounting=options.accounting)
-    print(
-        f"{options.name} is up, {time.monotonic() - began:.1f} s; apptainer {rootfs.apptainer(rootfs.path())}"
-    )
+    one.up(powered_down=options.nodes_down, accounting=options.accounting)
+    print(f"{one.name} is up, {time.monotonic() - began:.1f} s; apptainer {rootfs.apptainer(rootfs.path())}")
+    if options.capture:
+        _compare(one, options.capture)
+
+
+def _compare(twin: Twin, path: Path) -> None:
+    """Ask the twin what the capture was asked, and say which answers are other ones."""
+    from tests.twin.services import inside  # it imports life, as this does
+
+    inside.ready(twin)
+    first, again = captured.read(path).answers, captured.again(twin).answers
+    others = captured.differing(first, again)
+    print(f"of {len(first)} answers {len(first) - len(others)} are those of the capture")
+    for name in others:
+        print(f"  another one, or none: {name}")
 
 
 def _down(options: argparse.Namespace) -> None:

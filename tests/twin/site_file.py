@@ -79,6 +79,8 @@ class Overlay:
     honest: Honest
     facts: str = ""
     """The folder from here of somebody else's distribution, which has the facts; empty: ours, `hpc_NAME`."""
+    plugins: tuple[str, ...] = ()
+    """Folders from here of further distributions of others."""
     home: str = ""
     exclusive: bool = False
     """Jobs get whole nodes."""
@@ -91,15 +93,28 @@ class Overlay:
     default_partition: str = ""
     edf: bool = False
     """`srun --environment`: the stand-in for CSCS's Container Engine."""
+    podman_hpc: bool = False
+    """NERSC's podman-hpc: a stand-in over podman."""
     system_modules: tuple[str, ...] = ()
     conda: tuple[str, ...] = ()
     """Where the site has its Miniforge: a stand-in for each."""
     commands: Mapping[str, str] = attrs.field(factory=dict)
-    """Other names of the twin's programs, as the site has them."""
+    """Other names of the twin's programs, as the site has them; `{python}` is this machine's Python."""
+    system_python: str = ""
+    system_gcc: str = ""
+    """What /usr/bin has on the site: `old.py` makes stand-ins that refuse what these would refuse."""
     library: tuple[Library, ...] = ()
     variables: Mapping[str, str] = attrs.field(factory=dict)
     module: tuple[Module, ...] = ()
     proxy: Proxy | None = None
+    slurm: tuple[str, ...] = ()
+    """Lines of slurm.conf: partitions, and nodes that are powered down; empty: those of the facts' queues."""
+    accounting: tuple[str, ...] = ()
+    """sacctmgr's words; empty: those of the facts' QoS."""
+    recorded: Mapping[str, str] = attrs.field(factory=dict)
+    """A program's path, and the script that gives the answers which a capture recorded."""
+    present: tuple[str, ...] = ()
+    """Files that are there and empty."""
 
 
 @attrs.frozen(kw_only=True)
@@ -126,6 +141,11 @@ class Site:
     overlay: Overlay
     distribution: Path
     """The folder with the cluster's pyproject.toml."""
+
+    @property
+    def plugins(self) -> tuple[Path, ...]:
+        """The folders of further distributions."""
+        return tuple(HERE / folder for folder in self.overlay.plugins)
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -167,10 +187,16 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in HERE.glob("sites/*.toml")))
 
 
-def load(name: str) -> Site:
-    """Read one site; a key that nobody knows is an error."""
+def overlay_of(name: str) -> Overlay:
+    """Its file; a key that nobody knows is an error."""
     overlay, faults = Strict()(loads((HERE / f"sites/{name}.toml").read_text()), Overlay)
     assert overlay is not None, f"sites/{name}.toml: {faults}"
+    return overlay
+
+
+def load(name: str) -> Site:
+    """Facts and overlay of one of the twins."""
+    overlay = overlay_of(name)
     found = HERE / overlay.facts if overlay.facts else ROOT / f"hpc_{name}"
     facts = load_facts(found / f"hpc_{name}")
     return Site(name=name, cluster=facts.cluster, overlay=overlay, distribution=found)

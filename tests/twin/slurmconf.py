@@ -99,8 +99,9 @@ def _conf(site: Site, powered_down: int, step_mb: int) -> Iterable[str]:
         yield f"NodeName=cloud[00001-{powered_down:05}] {_shape(site, site.hosts[0])} State=CLOUD"
     for host in site.hosts:
         yield f"NodeName={host.name} NodeAddr={host.address} {_shape(site, host)}"
+    yield from site.overlay.slurm
     claimed = {name for host in site.hosts for name in host.kind.partitions}
-    for partition in dict.fromkeys(row.partition for row in rows(site)):
+    for partition in () if site.overlay.slurm else dict.fromkeys(row.partition for row in rows(site)):
         there = [
             host.name for host in site.hosts
             if partition in host.kind.partitions or (partition not in claimed and not host.kind.partitions)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.twin.alps import Builder, prepared
 from tests.twin.fixtures import Start
+from tests.twin.services.inside import python_image
+from tests.twin.site_file import ROOT
 from tests.twin.user import EXAMPLE, User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
@@ -110,3 +112,21 @@ def test_packages_can_be_a_small_file_beside_the_base(builder: Builder) -> None:
     assert "twin-pure 1.1 /user-software" in builder.printed(other)
     assert "image" in builder.there(other)
     assert base in builder.lies("apart-*.sqsh")
+
+
+EXTENDED = "ghcr.io/eth-cscs/alps-extended-images/ngc-pytorch:26.02-py3-alps6"
+
+
+def test_the_site_s_own_images_train_on_two_nodes_in_their_own_way(builder: Builder) -> None:
+    python_image(builder.twin, EXTENDED)
+    one = Builder(builder.twin, "extended")
+    text = (ROOT / "hpc_alps/hpc_alps/examples/extended.toml").read_text()
+    ask = "import json, os; print(json.dumps([os.environ['PMIX_MCA_psec'], os.environ.get('NCCL_NET', '')]))"
+    text = text.replace("[code]\npath", "[x]\npath").partition("[x]")[0]
+    words = f'argv = ["python3", "-c", {json.dumps(ask)}]'
+    one.put("run.toml", f'{text}\n[train]\nuse = "command"\n[train.command]\n{words}\nranks = "once"\n')
+    one.submit()
+    found = one.until("done", seconds=240)
+    assert '["native", ""]' in one.printed(found)  # the site's NCCL hook brings nothing in
+    job = one.twin.sh(f"cat {found['path']}/steps/train/job.sh")
+    assert "--network=disable_rdzv_get --mpi=pmix" in job

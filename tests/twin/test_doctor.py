@@ -1,16 +1,16 @@
-"""`hpctrain doctor` on two replicas, before and after the site changed: all is found, nothing invented.
-
-What a twin is not (its Slurm is another version, it has two nodes) differs before, too, and is named here.
-"""
+"""`hpctrain doctor` on the five replicas: as they are, rebuilt from their capture, and after ten changes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.twin import captured
+from tests.twin.disagreements import BEFORE, CHANGES, CLOCK_PORT, SLOW_CLOCK
 from tests.twin.faults import fault
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin
@@ -18,21 +18,6 @@ from tests.twin.services.inside import ready, shadow
 from tests.twin.user import User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
-
-MODULES = "/twin/modulefiles"
-SLOW_CLOCK = """\
-import http.server, email.utils, time
-class Page(http.server.BaseHTTPRequestHandler):
-    def do_HEAD(self):
-        self.send_response_only(200)
-        self.send_header("Date", email.utils.formatdate(time.time() - 600, usegmt=True))
-        self.end_headers()
-http.server.HTTPServer(("127.0.0.1", 8099), Page).serve_forever()
-"""
-FRONTIER = {"container engine apptainer", "version of slurm", "hardware.nodes"}
-"""Of the twin: Debian's Apptainer and Slurm, two nodes."""
-ISAMBARD = {"architecture of the login node", "hardware.nodes"}
-"""Of the twin: x86_64, two nodes."""
 
 
 def examined(user: User, seconds: int = 240, **env: str) -> dict[str, dict[str, Any]]:
@@ -64,46 +49,52 @@ def site(start: Start, name: str, accounting: Callable[[], Twin] | None = None) 
     return User(twin, folder="doctor")
 
 
-def test_frontier_as_it_is_and_after_ten_changes(twin: Start, accounted: Twin) -> None:
-    user = site(twin, "frontier", lambda: accounted)
-    assert differing(examined(user)) == FRONTIER
-    one = user.twin
-    _root(one, "scontrol update partitionname=extended maxtime=6:00:00 maxnodes=32")
-    _root(one, "sacctmgr -i modify qos debug set MaxWall=01:00:00 MaxSubmitJobsPerUser=2")
-    _root(one, f"mv {MODULES}/rocm/7.1.1.lua {MODULES}/rocm/7.2.0.lua")
-    _root(one, f"sed -i s/kdreg2/memhooks/ {MODULES}/rccl-net-plugin/1.0.lua")
-    fault(one, "proxy-cut")
-    fault(one, "quota-fill", "home")
-    _root(one, "chown root:root /lustre/orion/abc123/proj-shared; chmod 755 /lustre/orion/abc123/proj-shared")
-    _root(
-        one,
-        r"sed 's/^\S* \(.*pypi.org.*\)$/127.0.0.9 \1/' /etc/hosts >/run/hosts; cat /run/hosts >/etc/hosts",
-    )
-    one.write("/run/twin/clock.py", SLOW_CLOCK, user="root")
-    _root(one, "setsid python3 /run/twin/clock.py </dev/null >/dev/null 2>&1 & sleep 2")
-    seeded = {
-        "queue extended: max_time",
-        "queue extended: max_nodes",
-        "queue debug: max_time",
-        "queue debug: jobs_per_user",
-        "module rocm/7.1.1 of builds",
-        "FI_MR_CACHE_MONITOR, which a module sets",
-        "memhooks: FI_MR_CACHE_MONITOR=memhooks",
-        "the site's proxy, proxy.ccs.ornl.gov:3128",
-        "room of home (GB)",
-        "role env",
-        "role images",
-        "role assets",
-        "the package index, https://pypi.org/simple/",
-        "the index of torch, https://download.pytorch.org/whl/rocm7.1",
-        "the clock",
-    }
-    told_by_rows = {
-        "the modules that a job loads exist",
-        "where the module of ROCm lies: ROCM_HOME is made of its name",
-    }
-    after = differing(examined(user, HF_ENDPOINT="http://127.0.0.1:8099"))
-    assert after - FRONTIER == seeded | told_by_rows | {"room of state (GB)"}
+@pytest.mark.parametrize("name", sorted(CHANGES))
+def test_the_site_as_it_is_its_capture_and_ten_changes(
+    name: str, twin: Start, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Nothing is invented, a twin of the capture answers alike, and what changes then is found, all of it."""
+    accounting = (lambda: request.getfixturevalue("accounted")) if name == "frontier" else None
+    user = site(twin, name, accounting)
+    assert differing(examined(user)) == BEFORE[name]
+    _rebuilt(user, tmp_path)
+    changes = CHANGES[name]
+    assert len(changes) >= 10
+    user.twin.write("/run/twin/clock.py", SLOW_CLOCK, user="root")
+    for one in changes:
+        if one.fault:
+            fault(user.twin, *one.fault)
+        else:
+            _root(user.twin, one.line)
+    lines = examined(user, HF_ENDPOINT=f"http://127.0.0.1:{CLOCK_PORT}")
+    seeded = frozenset().union(*(one.differs for one in changes))
+    assert differing(lines) - BEFORE[name] == seeded
+    silent = {row["fact"] for row in lines.values() if row["verdict"] == "could not be asked"}
+    assert frozenset().union(*(one.silent for one in changes)) <= silent
+    unseen = [one for one in changes if not one.differs | one.silent]
+    assert unseen == [], "each change has a line of its own"
+
+
+def _rebuilt(user: User, folder: Path) -> None:
+    """The twin's capture, a twin of it, and what that answers to the same questions."""
+    path = folder / "capture.json"
+    path.write_text(captured.ask(user.twin))
+    first = captured.read(path)
+    words = ("clusters", user.twin.cluster, "--against", _put(user, path), "--json")
+    report = user.twin.run("hpctrain", *words, user="alice")
+    contradicted = {row["fact"] for row in json.loads(report.stdout)["facts"]}
+    assert contradicted <= BEFORE[user.twin.cluster], report.stdout
+    copy = Twin(f"{user.twin.name}-capture", user.twin.cluster, path).up(tied=True)
+    try:
+        shadow(ready(copy))
+        assert captured.differing(first.answers, captured.again(copy).answers) == []
+    finally:
+        copy.down()
+
+
+def _put(user: User, path: Path) -> str:
+    user.put("capture.json", path.read_text())
+    return f"{user.folder}/capture.json"
 
 
 def test_compute_nodes_of_isambard(twin: Start) -> None:
@@ -122,27 +113,6 @@ def test_compute_nodes_of_isambard(twin: Start) -> None:
     assert any(fact.startswith("plugin-all-to-all: plugin 1.8.1") for fact in rows)
     assert rows["the clock beside the login node's"]["verdict"] == "ok"
     assert rows["role nodelocal"]["verdict"] == "ok"
-
-
-def test_isambard_as_it_is_and_after_changes(twin: Start) -> None:
-    user = site(twin, "isambard")
-    assert differing(examined(user)) == ISAMBARD
-    one = user.twin
-    _root(one, "scontrol update partitionname=workq maxtime=12:00:00")
-    one.write("/usr/local/bin/python3", "#!/bin/sh\necho Python 3.6.15\n", user="root")
-    _root(one, "chmod 755 /usr/local/bin/python3; rm /usr/bin/gcc-12 /usr/bin/g++-12")
-    _root(one, f"sed -i s,/opt/nvidia/hpc_sdk/cuda/12.6,/opt/cuda/12.8, {MODULES}/cuda/12.6.lua")
-    _root(one, "sed -i /SCRATCHDIR/d /etc/profile.d/00-site.sh")
-    lines = examined(user)
-    assert differing(lines) - ISAMBARD == {
-        "queue workq: max_time",
-        "the default partition and its limit",
-        "where the Python of hpctrain comes from",
-        "the compilers of the builds",
-        "the cuda module sets CUDA_HOME to the HPC SDK's",
-    }
-    assert lines["storage: role runs"]["verdict"] == "could not be asked"
-    assert "SCRATCHDIR is not set" in lines["storage: role runs"]["found"]
 
 
 def test_a_controller_that_hangs_is_a_line(twin: Start) -> None:

@@ -17,7 +17,10 @@ from tests.twin.user import User
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
 
 SHORT = f"{sys.version_info[0]}.{sys.version_info[1]}"
-UV = "python3 -m venv ~/uv && ~/uv/bin/pip install -q --disable-pip-version-check uv"
+UV = (
+    "module load miniforge3/23.11.0-0 && python3 -m venv ~/uv"
+    " && ~/uv/bin/pip install -q --disable-pip-version-check uv"
+)
 RUN = f"""\
 name = "look"
 cluster = "frontier"

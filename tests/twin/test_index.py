@@ -17,7 +17,7 @@ INDEX = "PIP_INDEX_URL=https://pypi.twin/simple"
 def leonardo(twin: Start) -> Twin:
     """Leonardo with an empty venv of alice's, and pip in it."""
     one = ready(twin("leonardo"))
-    one.sh("python3 -m venv ~/v")
+    one.sh("module load python/3.11.7 && python3 -m venv ~/v")
     return one
 
 
@@ -61,7 +61,7 @@ def test_flash_attention_is_built_without_isolation(leonardo: Twin) -> None:
     assert done.returncode != 0
     assert "No module named 'ninja'" in done.stdout + done.stderr
     leonardo.sh(
-        f"export {INDEX}; ~/v/bin/pip install -q setuptools ninja && "
+        f"export {INDEX}; ~/v/bin/pip install -q --upgrade setuptools ninja && "
         "~/v/bin/pip wheel -q --no-deps --no-build-isolation -w ~/fa flash-attn && ls ~/fa/flash_attn*.whl"
     )
 

@@ -27,10 +27,10 @@ def isambard(twin: Start) -> Twin:
 
 
 def test_the_site_s_nccl_lacks_the_symbol_and_the_wheel_s_has_it(isambard: Twin) -> None:
-    line = f'module load brics/nccl/2.26.6-1 && python3 -c "{VERSION}" $NCCL_ROOT/lib/libnccl.so'
+    line = f'module load cray-python brics/nccl/2.26.6-1 && python3 -c "{VERSION}" $NCCL_ROOT/lib/libnccl.so'
     assert isambard.sh(line) == "22606 False\n"
     assert "ncclCommShrink" not in isambard.sh("nm -D /tools/brics/apps/nccl/2.26.6-1/lib/libnccl.so.2")
-    isambard.sh("python3 -m venv ~/nv")
+    isambard.sh("module load cray-python && python3 -m venv ~/nv")
     install = "~/nv/bin/pip install -q --index-url https://pypi.twin/simple"
     for version, said in (("2.26.2", "22602 False\n"), ("2.27.5", "22705 True\n")):
         isambard.sh(f"{install} nvidia-nccl-cu12=={version}")
@@ -50,7 +50,7 @@ def test_a_program_that_needs_the_symbol_wants_the_newer_one_preloaded(isambard:
 
 
 def test_the_plugin_has_its_name_and_needs_libfabric(isambard: Twin) -> None:
-    line = f'module load brics/aws-ofi-nccl/1.8.1 && python3 -c "{NAME}" libnccl-net.so'
+    line = f'module load cray-python brics/aws-ofi-nccl/1.8.1 && python3 -c "{NAME}" libnccl-net.so'
     node = isambard.site.hosts[0].name
     assert isambard.sh(line, node=node) == "AWS Libfabric\n"
     plugin = "/tools/brics/apps/aws-ofi-nccl/1.8.1/lib/libnccl-net.so"
@@ -59,7 +59,7 @@ def test_the_plugin_has_its_name_and_needs_libfabric(isambard: Twin) -> None:
 
 def test_frontier_s_plugin_is_rccl_s(twin: Start) -> None:
     frontier = ready(twin("frontier"))
-    line = f'module load rocm/7.1.1 rccl-net-plugin && python3 -c "{NAME}" $NCCL_NET_PLUGIN && '
+    line = f'module load miniforge3 rocm/7.1.1 rccl-net-plugin && python3 -c "{NAME}" $NCCL_NET_PLUGIN && '
     line += f'python3 -c "{VERSION}" librccl.so.1'
     assert frontier.sh(line).splitlines() == ["OFI", "22707 True"]
 

@@ -54,7 +54,7 @@ def test_cancel_ends_every_process(user: User) -> None:
 
 def test_too_much_memory(user: User) -> None:
     eats = "x = b'1' * 1_500_000_000; import time; time.sleep(60)"
-    user.submit(*runs("python3", "-c", eats), "--set", "resources.memory_gb=1")
+    user.submit(*runs("/usr/bin/python3", "-c", eats), "--set", "resources.memory_gb=1")
     step = user.step(user.until("failed", seconds=60))
     assert step["exit_code"] == 137
     assert "memory limit" in user.log()

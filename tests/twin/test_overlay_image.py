@@ -119,7 +119,7 @@ def test_an_image_that_was_removed_while_the_job_waited_is_named_and_pulled_anew
         fault(alice.twin, "resume", host.name)
     found = alice.until("failed")
     log = alice.twin.sh(f"cat {found['path']}/logs/train.log")
-    assert f"ls: cannot access '{IMAGES}/{name}'" in log
+    assert f"{IMAGES}/{name} was there when the run was planned, and is gone" in log
     assert known(log) == "image-gone"
     alice.submit()
     assert alice.until("done")["state"] == "done"

@@ -94,7 +94,8 @@ def here(text: str, user: User) -> str:
     packages = f'packages = [{listed}]\npython = "3.13"'
     text = re.sub(r"^stack = .*?^packages = \[.*?^\]", packages, text, flags=re.M | re.S)
     text = re.sub(r"^compile = .*", 'compile = ["flash-attn==2.6.3"]', text, flags=re.M)
-    build = '\n[environment.uv.builds.flash-attn]\nbuild = ["ninja", "packaging"]\n'
+    build = "\n[environment.uv]\nown_python = false\n"  # no public index of Pythons is in the twin
+    build += '\n[environment.uv.builds.flash-attn]\nbuild = ["ninja", "packaging"]\n'
     assets = "".join(f'{name} = {{ path = "{user.folder}/{name}" }}\n' for name in ("tokenizer", "tokens"))
     text = re.sub(r"\[assets\]\n.*?(?=\[train\])", f"[assets]\n{assets}\n", text, flags=re.S)
     return f'{text}\n[env]\nWALK_START = "{user.folder}/neox-start"\n{build}'
@@ -117,7 +118,7 @@ def logs(user: User) -> str:
 
 def test_the_document_s_steps_end_with_its_artefacts(user: User, torch: None) -> None:
     digest = user.twin.sh(f"sha256sum {user.folder}/served/cli.tar.gz").split()[0]
-    serve = "python3 -m http.server 8099 --bind 127.0.0.1 --directory served >/dev/null 2>&1 &"
+    serve = "/usr/bin/python3 -m http.server 8099 --bind 127.0.0.1 --directory served >/dev/null 2>&1 &"
     more = {
         # hpctrain's own Python has no tokenizers on the twin; the environment with torch does.
         "WALK_DATA": f"env PYTHONPATH={ROOT}/plugins:{ROOT}/core {TORCH}/bin/python -m hpctrain_tokens",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hpctrain.runfile.reading.toml import loads
-from tests.twin import accounts, modules, opened, slurmconf
+from tests.twin import accounts, modules, old, opened, slurmconf
 from tests.twin.rootfs import CACHE
 from tests.twin.services import conda_build, names
 from tests.twin.site_file import PROJECT_GID, ROOT, USERS, Site
@@ -62,19 +62,23 @@ def write(
         "twin/storage": "".join(f"{folder.line}\n" for folder in folders(site, local=False)),
         "twin/node-storage": "".join(f"{folder.line}\n" for folder in folders(site, local=True)),
         "twin/libraries": "".join(f"{lib.kind} {lib.version} {lib.path}\n" for lib in site.overlay.library),
-        **{
-            name[1:]: f'#!/bin/bash\nexec {program} "$@"\n' for name, program in site.overlay.commands.items()
-        },
+        **{name[1:]: _named(program) for name, program in site.overlay.commands.items()},
+        **{f"usr/local/bin/{name}": text for name, text in old.files(site.overlay).items()},
+        **{path[1:]: text for path, text in site.overlay.recorded.items()},
         "twin/nodes": "".join(f"{line}\n" for line in _nodes(site)),
         "twin/site.env": _site_env(site, keep),
         "usr/local/bin/hpctrain": _hpctrain(),
     }
-    if site.overlay.facts:
-        files |= _installed(site)
+    for distribution in (*([site.distribution] if site.overlay.facts else ()), *site.plugins):
+        files |= _installed(distribution)
     if site.overlay.edf:
         files |= _edf(site)
+    if site.overlay.podman_hpc:
+        files |= {"usr/local/bin/podman-hpc": (HERE / "podman_hpc.sh").read_text()}
     for root in site.overlay.conda:
         files |= {f"{root[1:]}/{name}": text for name, text in _conda(root).items()}
+    present = [path[1:] for path in site.overlay.present if not (rootfs / path[1:]).exists()]
+    files |= {n: "" for n in present if not any(f.startswith(f"{n}/") for f in (*files, *present))}
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,18 +94,28 @@ def _hpctrain() -> str:
     return f'#!/bin/bash\nPYTHONPATH=/{OTHERS} exec {python} -m hpctrain "$@"\n'
 
 
-def _installed(site: Site) -> dict[str, str]:
-    """Somebody else's cluster as an installed distribution."""
-    project = loads((site.distribution / "pyproject.toml").read_text())["project"]
-    package = f"hpc_{site.name}"
-    info = f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    rows = "".join(f"{k} = {v}\n" for k, v in project["entry-points"]["hpctrain.clusters"].items())
-    return {
-        f"{OTHERS}/{package}/{name}": (site.distribution / package / name).read_text()
-        for name in ("__init__.py", "cluster.toml")
-    } | {
-        f"{OTHERS}/{info}/METADATA": f"Name: {project['name']}\nVersion: {project['version']}\n",
-        f"{OTHERS}/{info}/entry_points.txt": f"[hpctrain.clusters]\n{rows}",
+def _named(program: str) -> str:
+    python = shlex.quote(f"{sys.base_prefix}/bin/python3")
+    return f'#!/bin/bash\nexec {program.format(python=python)} "$@"\n'
+
+
+def _installed(distribution: Path) -> dict[str, str]:
+    """Somebody else's plugins as an installed distribution."""
+    document = loads((distribution / "pyproject.toml").read_text())
+    project, info = document["project"], ""
+    for group, plugins in project["entry-points"].items():
+        info += f"[{group}]\n" + "".join(f"{name} = {module}\n" for name, module in plugins.items())
+    target = document["tool"]["hatch"]["build"]["targets"]["wheel"]
+    sources = [
+        path
+        for name in (*target.get("packages", ()), *target.get("only-include", ()))
+        for path in ([distribution / name] if name.endswith(".py") else (distribution / name).iterdir())
+        if path.is_file()
+    ]
+    metadata = f"{OTHERS}/{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    return {f"{OTHERS}/{path.relative_to(distribution)}": path.read_text() for path in sources} | {
+        f"{metadata}/METADATA": f"Name: {project['name']}\nVersion: {project['version']}\n",
+        f"{metadata}/entry_points.txt": info,
     }
 
 
@@ -127,7 +141,7 @@ def _conda(root: str) -> dict[str, str]:
     return {
         "bin/conda": conda,
         "bin/mamba": conda,
-        "bin/python": f'#!/bin/bash\nexec {shlex.quote(sys.base_prefix)}/bin/python3 "$@"\n',
+        **dict.fromkeys(("bin/python", "bin/python3"), _named("{python}")),
         "bin/activate": f'. {root}/etc/profile.d/conda.sh\nconda activate "$@"\n',
         "etc/profile.d/conda.sh": (HERE / "services/conda.sh").read_text().replace("ROOT", root),
         "conda-meta/history": "",
@@ -152,7 +166,8 @@ def _passwd(site: Site) -> Iterable[str]:
 
 
 def _group(site: Site) -> Iterable[str]:
-    yield f"project:x:{PROJECT_GID}:{','.join(USERS)}\n"
+    project = site.cluster.project_of(site.overlay.account) or "project"
+    yield f"{project}:x:{PROJECT_GID}:{','.join(USERS)}\n"
     for user, uid in USERS.items():
         yield f"{user}:x:{uid}:\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
@@ -115,10 +116,23 @@ def _brought(name: str) -> bool:
 def _unknown(name: str) -> ConfigError:
     import difflib
 
-    synonym = [SYNONYMS[name]] if name in SYNONYMS else []
+    known = SYNONYMS.get(name) or _scheduler_words().get(name)
+    synonym = [known] if known else []
     near = synonym or difflib.get_close_matches(name, COMMANDS, 1)
     hint = f"hpctrain {near[0]}" if near else "hpctrain --help"
     return ConfigError.of("usage", f"no command {name!r}", hint=hint)
+
+
+def _scheduler_words() -> dict[str, str]:
+    """What the programs of installed schedulers are called here: their modules' `SYNONYMS`."""
+    from hpctrain.hooks.load import find, load
+    from hpctrain.hooks.scan import names
+
+    words: dict[str, str] = {}
+    for scheduler in names("schedulers"):
+        with contextlib.suppress(HpctrainError):  # a broken plugin only lacks its words
+            words |= getattr(load(find("schedulers", scheduler)), "SYNONYMS", {})
+    return words
 
 
 def _usage(error: click.ClickException) -> ConfigError:

@@ -65,7 +65,10 @@ SYNONYMS = {
     "tail": "logs -f", "log": "logs", "top": "watch", "monitor": "watch", "follow": "watch",
     "upload": "publish", "push": "publish",
     "export": "convert", "new": "init run", "create": "init run", "ssh": "shell", "why": "diagnose",
-    "lora": "init run", "sft": "init run",
+    "lora": "init run", "sft": "init run", "qlora": "init run", "dpo": "init run", "grpo": "init run",
+    "finetune": "init run", "pretrain": "init run", "example": "init run",
+    "axolotl": "submit", "accelerate": "submit", "torchrun": "submit",
+    "cost": "plan", "estimate": "plan", "predict": "plan", "price": "plan",
     "wandb": "sync", "loss": "metrics", "cluster": "clusters", "fetch": "stage", "download": "stage",
 }  # fmt: skip
 """What people type who come from elsewhere -> what it is called here."""

@@ -39,8 +39,10 @@ class Typed:
         return re.sub(command, self._command, text)
 
     def problem(self, problem: Problem) -> Problem:
-        """The problem with a completed hint."""
-        return attrs.evolve(problem, hint=self.completed(problem.hint)) if problem.hint else problem
+        """The problem with a completed hint: what stands on the command line is corrected there."""
+        if not problem.hint:
+            return problem
+        return attrs.evolve(problem, hint=_as_option(problem) or self.completed(problem.hint))
 
     def _command(self, match: re.Match[str]) -> str:
         verb, file, tail = match["verb"], match["file"] or "", match["tail"]
@@ -58,3 +60,19 @@ class Typed:
         if self.account and "--account " not in tail:
             pairs.append(("--account", self.account))
         return [word for option, value in pairs for word in (option, shlex.quote(value))]
+
+
+def _as_option(problem: Problem) -> str:
+    """A hint for a key of the run file as the option that said it: `--set resources.time=1h`."""
+    option, _, words = (problem.span.file if problem.span else "").partition(" ")
+    match = re.match(r"(?P<key>[\w.-]+)(?: = (?P<value>\S+)|, .*)?(?P<more> {3}.*|\Z)", problem.hint)
+    if match is None:
+        return ""
+    value = (match["value"] or "").strip('"')
+    if option == "--on":
+        return f"--on {value}" if match["key"] == "cluster" and value else ""
+    if option != "--set":
+        return ""
+    above = problem.where.rpartition(".")[0]
+    key = match["key"] if match["key"].startswith(f"{above}.") or not above else f"{above}.{match['key']}"
+    return f"--set {key}={shlex.quote(value or words.partition('=')[2])}{match['more']}"

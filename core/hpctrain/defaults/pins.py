@@ -12,7 +12,7 @@ from hpctrain.errors import ConfigError, NotReachable
 from hpctrain.hooks.marker import hookimpl
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Pin
+from hpctrain.model.step import CONFIG, Pin
 
 if TYPE_CHECKING:
     from hpctrain.model.tools import ProgramRunner
@@ -36,7 +36,7 @@ def pin(run: RunSpec, cluster: Cluster, tools: ProgramRunner) -> list[Pin]:
         pins.append(Pin(name, "git", _commit(url, rev, where, tools)))
     for name, (repo, kind, revision, where) in snapshots(run).items():
         pins.append(Pin(name, "hub", _revision(repo, kind, revision, where, tools)))
-    return pins
+    return [*pins, *_configs(run, tuple(pins), tools)]
 
 
 def _ways_in(url: str) -> str:
@@ -67,6 +67,18 @@ def snapshots(run: RunSpec) -> dict[str, tuple[str, str, str, str]]:
             revision = asset.revision or "main"
             rows[names.hub(asset.hub, kind, revision)] = (asset.hub, kind, revision, f"assets.{name}.hub")
     return rows
+
+
+def _configs(run: RunSpec, pins: tuple[Pin, ...], tools: ProgramRunner) -> Iterator[Pin]:
+    """The `config.json` of every model that comes from the hub: the plan says how large it is."""
+    for name, asset in run.assets.items():
+        if asset.hub and names.kind(name, asset) == "model":
+            from hpctrain.defaults import model_configs  # what speaks to the hub takes long to import
+
+            commit = names.revision(pins, asset.hub, "model", asset.revision)
+            text = model_configs.fetched(asset.hub, commit, f"assets.{name}.hub", tools)
+            if text:
+                yield Pin(name, CONFIG, text)
 
 
 def _commit(url: str, rev: str, where: str, tools: ProgramRunner) -> str:

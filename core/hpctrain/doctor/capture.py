@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from attrs import frozen
 
 from hpctrain.doctor import examination
 from hpctrain.doctor.question import Answer, Examined, Question
@@ -29,8 +30,8 @@ SCHEMA = "hpctrain/capture/1"
 MOST = 2_000_000
 """Bytes of a capture; the answers of a large site have some hundred thousand."""
 SECRET_NAMES = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|COOKIE|AUTH", re.IGNORECASE)
-FIRST_USER_GROUP = 1000
-"""Groups of the system itself name nobody."""
+FIRST_OF_USERS = 1000
+"""Numbers of users and groups below it are the system's own, and name nobody."""
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _NAMES_OF_OTHERS = re.compile(r"\b((?:Allow|Deny)(?:Accounts|Groups)=)(?!ALL\b|N/A|\(null\))\S+")
 
@@ -51,26 +52,38 @@ def write(path: Path, site: Site, answers: Answers) -> None:
         files.write_new(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
+@frozen(kw_only=True)
+class Capture:
+    """What stands in such a file."""
+
+    cluster: str
+    answers: Mapping[str, Answer]
+    """By the names of the questions."""
+
+
 def examined(path: Path, site: Site) -> Examined:
     """What follows for these facts from the answers in a file; what it does not answer is left out."""
-    answers = _read(path, site.cluster.name)
+    answers = read(path, site.cluster.name).answers
     pairs = ((question, answers.get(question.name)) for question in examination.questions(site))
     return examination.examined((question, answer) for question, answer in pairs if answer and question.argv)
 
 
-def _read(path: Path, cluster: str) -> dict[str, Answer]:
+def read(path: Path, cluster: str = "") -> Capture:
+    """The file of a stranger, of this cluster where one is named."""
     with files.naming(path, "read"), path.open("rb") as stream:
         text = stream.read(MOST)
     try:
         document = json.loads(text)
         answers = {str(name): Answer(**row) for name, row in document["answers"].items()}
-        kind = (document["schema"], document["cluster"])
+        schema, captured_cluster = document["schema"], document["cluster"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        answers, kind = {}, ("", "")
-    if kind != (SCHEMA, cluster) or not all(_is_whole(answer) for answer in answers.values()):
-        hint = f"hpctrain doctor {cluster} --capture FILE      (on a login node)"
-        raise ConfigError.of("capture", f"{path} is no capture of {cluster}", hint=hint)
-    return answers
+        answers, schema, captured_cluster = {}, "", ""
+    is_one = schema == SCHEMA and isinstance(captured_cluster, str) and cluster in ("", captured_cluster)
+    if not is_one or not all(_is_whole(answer) for answer in answers.values()):
+        name = cluster or "a cluster"
+        hint = f"hpctrain doctor {cluster} --capture FILE      (on a login node)".replace("  --", " --")
+        raise ConfigError.of("capture", f"{path} is no capture of {name}", hint=hint)
+    return Capture(cluster=captured_cluster, answers=answers)
 
 
 def _is_whole(answer: Answer) -> bool:
@@ -83,8 +96,11 @@ class _Redactor:
 
     def __init__(self, site: Site, answers: Answers) -> None:
         words = dict(_identity(site.environ))
-        words |= {site.cluster.project_of(site.account): "PROJECT", site.account: "ACCOUNT"}
-        words |= dict.fromkeys(_accounts(site, answers), "ACCOUNT")
+        words |= {site.cluster.project_of(site.account): "PROJECT"}
+        accounts = (site.account, *_accounts(site, answers))
+        # `brics.p1` is the project p1, whose name stands in paths and behind names of users
+        words |= {part: "PROJECT" for name in accounts for part in name.split(".")[1:]}
+        words |= dict.fromkeys(accounts, "ACCOUNT")
         self._secrets = [value for name, value in site.environ.items() if SECRET_NAMES.search(name)]
         self._words = {word.lower(): stand_in for word, stand_in in words.items() if word}
         longest = sorted(self._words, key=len, reverse=True)
@@ -104,20 +120,25 @@ class _Redactor:
 
 
 def _identity(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Names, numbers, folders and addresses of this user, each with what stands in its place."""
-    yield str(os.getuid()), "UID"
-    with contextlib.suppress(KeyError):
-        entry = pwd.getpwuid(os.getuid())
-        yield entry.pw_gecos.partition(",")[0], "NAME"
-        yield entry.pw_dir, "HOME"
-        yield entry.pw_name, "USER"
+    """Names, numbers, folders and addresses of this user, each with what stands in its place.
+
+    Of two that are spelled alike the last holds. root is everybody's, and its number is every 0.
+    """
     for group in os.getgroups():
-        if group >= FIRST_USER_GROUP:
+        if group >= FIRST_OF_USERS:
             yield str(group), "GROUP"
             with contextlib.suppress(KeyError):
                 yield grp.getgrgid(group).gr_name, "GROUP"
-    for name in ("USER", "LOGNAME", "HOME"):
-        yield environ.get(name, ""), "HOME" if name == "HOME" else "USER"
+    if os.getuid() >= FIRST_OF_USERS:
+        yield str(os.getuid()), "UID"
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwuid(os.getuid())
+            yield entry.pw_gecos.partition(",")[0], "NAME"
+            yield entry.pw_dir, "HOME"
+            yield entry.pw_name, "USER"
+    for name in ("USER", "LOGNAME"):
+        yield ("" if environ.get(name) == "root" else environ.get(name, "")), "USER"
+    yield environ.get("HOME", ""), "HOME"
     for name in ("SSH_CLIENT", "SSH_CONNECTION"):
         yield environ.get(name, "").partition(" ")[0], "ADDRESS"
 

@@ -18,6 +18,29 @@ AREA = "modules"
 SECONDS = 15
 MARK = "@hpctrain"
 """In front of what the script says itself: a site's modules print as they like."""
+EFFECTS = """\
+declare -A was
+changed() {
+  local name value before
+  while read -r name; do
+    case $name in
+      _* | LMOD_* | LOADEDMODULES | MODULEPATH* | SHLVL | PWD | OLDPWD) continue ;;
+      *TOKEN* | *KEY* | *SECRET* | *PASS* | *CREDENTIAL* | *COOKIE* | *AUTH*) continue ;;
+    esac
+    value=${!name-} before=${was[$name]-}
+    [[ $value != "$before" && $value != *$'\\n'* ]] || continue
+    was[$name]=$value
+    [[ ${1-} ]] || continue
+    case $value in
+      ?*":$before") echo "@hpctrain effect $1 prepend $name ${value%":$before"}" ;;
+      *) echo "@hpctrain effect $1 set $name $value" ;;
+    esac
+  done < <(compgen -e)
+}
+changed
+echo "@hpctrain loaded first ${LMOD_SYSTEM_DEFAULT_MODULES:-${LOADEDMODULES-}}"
+"""
+"""What each module changed, for a capture: no line judges it."""
 _NOWHERE = Binding(roots={}, user="", account="", python="")
 
 
@@ -40,7 +63,7 @@ def questions(site: Site) -> Iterator[Question]:
         fresh = tuple(entry for entry in names if entry not in earlier)
         earlier.update(names)
         is_last = use == "training"
-        if fresh or (is_last and (_paths(site) or network.binds)):
+        if fresh or (is_last and named_paths(site)):
             yield _stack(site, use, names, fresh, said_by, brought=is_last)
 
 
@@ -49,11 +72,11 @@ def _stack(
 ) -> Question:
     """One shell that loads these modules; a line for each of those that no earlier one had."""
     defaults = _defaults(site) if brought else ()
-    paths = (
-        (*_paths(site), *(bind.partition(":")[0] for bind in site.cluster.network.binds)) if brought else ()
-    )
+    paths = named_paths(site) if brought else ()
     script = [f"command -v module >/dev/null || {{ echo '{MARK} none'; exit; }}"] if names else []
+    script += [EFFECTS] if names else []
     script += [_loaded(number, entry) for number, entry in enumerate(names)]
+    script += [f'echo "{MARK} loaded last ${{LOADEDMODULES-}}"'] if names else []
     script += [f'echo "{MARK} set {var.name} ${{{name(var.name)}-}}"' for var in defaults]
     script += [
         f'[ -e {word(template(path), _NOWHERE)} ]; echo "{MARK} path {number} $?"'
@@ -101,11 +124,11 @@ def _loaded(number: int, text: str) -> str:
     change = f"module {entry.action}" + (f" {quoted(entry.name)}" if entry.name else "")
     done = f"{change} >/dev/null; code=$?"
     if entry.action != "load":
-        return f'{done}; echo "{MARK} module {number} $code"'
+        return f'{done}; echo "{MARK} module {number} $code"; changed'
     inside = quoted(f":{entry.name}")
     return (
         f'{done}; case ":${{LOADEDMODULES-}}:" in *{inside}:*|*{inside}/*) code=0 ;; *) code=1 ;; esac; '
-        f'echo "{MARK} module {number} $code"'
+        f'echo "{MARK} module {number} $code"; changed {number}'
     )
 
 
@@ -153,10 +176,14 @@ def _of_default(var: NetVar, value: str) -> Iterator[Finding]:
         )
 
 
-def _paths(site: Site) -> tuple[str, ...]:
-    """Folders and files that variables of training name; one with a variable is made by the job."""
+def named_paths(site: Site) -> tuple[str, ...]:
+    """Folders and files that variables of training name, and those that it binds into a container.
+
+    One with a variable is made by the job.
+    """
     values = (var.value for var in site.cluster.var if var.value.startswith("/"))
-    return tuple(value for value in values if ":" not in value and "$" not in value)
+    binds = (bind.partition(":")[0] for bind in site.cluster.network.binds)
+    return (*(value for value in values if ":" not in value and "$" not in value), *binds)
 
 
 def _of_path(site: Site, path: str, *, is_there: bool) -> Finding:

@@ -22,6 +22,7 @@ from hpctrain.model.plan import Binding
 from hpctrain.model.step import Need
 from hpctrain.model.words import template
 from hpctrain.render.shell import word
+from hpctrain_job import documents
 from hpctrain_job.node_answers import PYTHON
 
 AREA = "compute nodes"
@@ -75,7 +76,7 @@ def answered(folder: Path) -> dict[str, dict[str, Any]]:
 
 def _report(path: Path) -> dict[str, Any]:
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = documents.read(path)
         answers = {str(name): Answer(**row) for name, row in report["answers"].items()}
         names = {key: str(report[key]) for key in ("host", "rank")}
         return {**names, "began": float(report["began"]), "answers": answers}

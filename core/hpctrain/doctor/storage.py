@@ -46,6 +46,7 @@ for owner in "-u $2" "-g $(stat -c %g "$path")" "-p ${project:-0}"; do
 done
 echo end
 """
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _QUOTA = re.compile(
     r"(?:^|\s)(?P<used>\d+)\*?\s+(?P<soft>\d+)\s+(?P<hard>\d+)\s+\S+"
     r"\s+(?P<files>\d+)\*?\s+(?P<soft_files>\d+)\s+(?P<hard_files>\d+)"
@@ -71,7 +72,8 @@ class _Room:
 
 
 def questions(site: Site) -> Iterator[Question]:
-    """One for each role, and Lustre's quota where its programs are."""
+    """The variables of the roles' paths; one for each role, and Lustre's quota where its programs are."""
+    yield from _variables(site)
     for role, storage in site.cluster.storage.items():
         if storage.node_local:
             todo = f'in a job: df -h "{storage.path}"'
@@ -89,6 +91,35 @@ def questions(site: Site) -> Iterator[Question]:
         yield folder(site, role, storage, path)
         if storage.quota_gb or storage.inodes:
             yield _quota(role, storage, path)
+
+
+def _variables(site: Site) -> Iterator[Question]:
+    """A login shell sets what the paths are made of: a capture tells it."""
+    paths = (storage.path for storage in site.cluster.storage.values() if not storage.node_local)
+    names = sorted({name for path in paths for name in _VARIABLE.findall(path)} - {"HOME"})
+
+    def judge(answer: Answer) -> Iterator[Finding]:
+        values = dict(line.split("=", 1) for line in answer.out.splitlines() if "=" in line)
+        if answer.code not in (0, 1):
+            return
+        unset = [name for name in names if not values.get(name)]
+        if unset:
+            todo = f"in a login shell: printenv {' '.join(unset)}"
+            yield question.finding(Verdict.SILENT, f"{' '.join(unset)} is not set", todo)
+        else:
+            yield question.finding(Verdict.OK, "are set")
+
+    question = Question(
+        name="variables of paths",
+        area=AREA,
+        fact="variables of the roles' paths",
+        argv=("sh", "-c", 'for name; do printf "%s=" "$name"; printenv "$name" || echo; done', "ask", *names),
+        judge=judge,
+        expected=" ".join(names),
+        inherit=True,
+    )
+    if names:
+        yield question
 
 
 def _mend(code: str) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hpctrain.model.run import Asset, Code, RunSpec
     from hpctrain.model.step import Launch, Pin, Step
     from hpctrain.model.tools import ProgramRunner, Tell
-    from hpctrain.model.train import Layout, Train
+    from hpctrain.model.train import Configs, Layout, Train
     from hpctrain.model.words import Word
 
 PROJECT = "hpctrain"
@@ -125,12 +125,13 @@ def checkout(run: RunSpec, cluster: Cluster) -> Code | None:
 
 @hookspec(firstresult=True)
 def train_command(
-    run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pins: tuple[Pin, ...]
+    run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pins: tuple[Pin, ...], configs: Configs
 ) -> Train | None:
     """The command that every rank runs, with how to read its progress and its checkpoints.
 
     Called while planning. PURE. `assets` maps each asset's name to the Loc where it lies; `code` is the run's
-    own copy of it, in which programs may write, and `.code` what all runs share.
+    own copy of it, in which programs may write, and `.code` what all runs share. `configs` maps an asset to
+    the `config.json` of its model (`checkpoint.start`: of the start), where known: for `numbers` alone.
     Options of the trainer are `run.train.options`, an instance of the module's `Options` class.
 
     Example::

@@ -16,6 +16,7 @@ from attrs import frozen
 from hpctrain.model.duration import Duration
 from hpctrain.model.network import NetVar, Network
 from hpctrain.model.step import Need
+from hpctrain.model.words import Word, template
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
 """A variable of the login node in a path."""
@@ -189,7 +190,8 @@ class Storage:
     share: Literal["me", "project"] = "me"
     """Who may read what is published here."""
     owners: tuple[str, ...] = ()
-    """Users, besides yourself, whose artefacts you use from a shared role: say so in settings."""
+    """Users, besides yourself, whose artefacts you use: by name, or "@group" for all of a group; {account}
+    and {project} are those of the run."""
     writable: tuple[str, ...] = ()
     """The places whose steps may write here, where others see it read-only: ["login"]; empty: all of them."""
     node_local: bool = False
@@ -283,6 +285,26 @@ class Verify:
 
 
 @frozen(kw_only=True)
+class Reference:
+    """What the site itself, or somebody on this machine, measured: shown beside what a plan predicts."""
+
+    model: str
+    """What was trained: llama3-8b."""
+    parameters: float
+    """Its weights, in thousand millions."""
+    gpus: int
+    """On how many GPUs."""
+    tflops: float
+    """TFLOP/s of one GPU, as they count."""
+    tokens_per_s: float | None = None
+    """Tokens of one GPU in a second."""
+    precision: str = "bf16"
+    """In which numbers."""
+    source: str
+    """The id of the `[[source]]` that says so."""
+
+
+@frozen(kw_only=True)
 class Cluster:
     """One machine: facts, policies and the defaults that compose the technologies for it."""
 
@@ -313,6 +335,8 @@ class Cluster:
     """Run-file keys one layer below the user's: [defaults.environment] use = "conda" …"""
     facts: Mapping[str, Any] = attrs.field(factory=dict)
     """Data for this cluster's own hooks (tables of candidates, symbol names)."""
+    reference: tuple[Reference, ...] = ()
+    """Throughputs that were measured here."""
     verify: tuple[Verify, ...] = ()
 
     @property
@@ -336,6 +360,14 @@ class Cluster:
         if facts is None or not facts.account or not account:
             return account
         return facts.account.replace("{project}", self.project_of(account)).replace("{account}", account)
+
+    def owners_of(self, role: str) -> tuple[Word, ...]:
+        """The users besides oneself whose artefacts of this role are used; the account is bound late."""
+        facts = self.storage.get(role)
+        if facts is None:
+            return ()
+        late = (o.replace("{account}", "${HPC_ACCOUNT}") for o in facts.owners)
+        return tuple(template(o.replace("{project}", "${HPC_PROJECT}")) for o in late)
 
     def source_of(self, ident: str) -> Source | None:
         """The `[[source]]` of this id; None where there is none."""

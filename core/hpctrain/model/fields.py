@@ -149,6 +149,11 @@ class Field:
         names: tuple[str, ...] = self.attribute.metadata.get("also", ())
         return names
 
+    def instead_of(self, value: object) -> str:
+        """What to do where other tools take `value` and this does not: the metadata `instead`."""
+        sentences: Mapping[str, str] = self.attribute.metadata.get("instead", {})
+        return sentences.get(value, "") if isinstance(value, str) else ""
+
 
 @cache
 def fields_of(cls: type) -> Mapping[str, Field]:

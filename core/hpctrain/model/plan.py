@@ -95,6 +95,8 @@ class Binding:
     """The user's name on the cluster."""
     account: str = ""
     """The account that jobs are charged to."""
+    project: str = ""
+    """The project that the account belongs to."""
     python: str = "python3"
     """The control plane's own interpreter, for steps that need the network."""
 
@@ -133,6 +135,8 @@ class EarlierRun:
     """Its training ended well."""
     step: int | None
     """The step of its newest checkpoint; None without one."""
+    step_s: float | None = None
+    """Seconds that it took for a step of training; None where it says nothing of that."""
     save_s: float | None = None
     """Seconds from the first file of its newest checkpoint to the last; None where they do not tell."""
     between_faults_s: float | None = None
@@ -147,6 +151,8 @@ class Survey:
     """False: this is not the cluster, so what exists is not known here."""
     artifact_exists: Mapping[str, bool] = attrs.field(factory=dict)
     """Step name -> its artefact exists, and may be used."""
+    owners: Mapping[str, str] = attrs.field(factory=dict)
+    """Step name -> the other user whose artefact it is: an accepted one, and as it was published."""
     refusals: Mapping[str, Refusal] = attrs.field(factory=dict)
     """Step name -> why what stands at its artefact's place is neither used nor replaced."""
     free_gb: Mapping[str, float] = attrs.field(factory=dict)

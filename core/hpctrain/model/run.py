@@ -16,6 +16,8 @@ BY_CORE = {"file": False}
 """Metadata of a field that core fills in: not a legal key of any file."""
 WHEN_SET = {"identity": "when set"}
 """Metadata of a field that counts in a plan's digest only where it is set: older plans keep theirs."""
+ONCE = "once"
+"""Metadata of a field without a value: the default that it once had still counts in a plan's digest."""
 
 # What pip reads, as text: a run file without packages compiles none of it.
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -208,6 +210,9 @@ class TrainSpec:
 
     use: str = ""
     """The trainer: trl, command, nanotron, neox or automodel."""
+    global_batch_size: int | None = attrs.field(default=None, validator=optional(ge(1)), metadata=WHEN_SET)
+    """Rows of one step of all GPUs together: the same experiment on every machine. The trainer's own size of
+    a pass stays the most that one GPU takes at a time, and the number of passes follows."""
     options: Any = attrs.field(default=None, metadata=BY_CORE)
 
 
@@ -217,8 +222,9 @@ class Checkpoint:
 
     every: Duration | None = None
     """Time between two checkpoints: "30m"."""
-    keep: int = attrs.field(default=3, validator=ge(1))
-    """How many stay."""
+    keep: int | None = attrs.field(default=None, validator=optional(ge(1)), metadata={ONCE: 3})
+    """How many stay that can be trusted, and all that is newer. Without it: 3 with `trl`, with other trainers
+    what their own configuration says."""
     export: str = ""
     """The format that the last one becomes, where a plugin converts it."""
     start: str = ""

@@ -27,6 +27,10 @@ class Need(enum.Enum):
     """At least one GPU."""
 
 
+CONFIG = "config"
+"""The kind of a pin that decides nothing: the `config.json` of an asset's model, for the plan's numbers."""
+
+
 @frozen
 class Pin:
     """A moving name made fixed by `hpctrain lock`: a version, revision or digest."""

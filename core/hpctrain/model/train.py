@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 from attrs import frozen
@@ -10,6 +11,9 @@ from attrs import frozen
 from hpctrain.model.layer import Layer
 from hpctrain.model.step import Ranks, Step
 from hpctrain.model.words import Word
+
+Configs = Mapping[str, Mapping[str, Any]]
+"""An asset of the run -> what its model's `config.json` says."""
 
 
 @frozen(kw_only=True)
@@ -39,6 +43,12 @@ class Layout:
     """Matches the name of a checkpoint; its group `step` is a number."""
     complete: str = ""
     """A checkpoint without this file is not whole."""
+    pointer: str = ""
+    """The file beside the checkpoints that holds the name of the one to go on from; empty: the trainer looks
+    for the newest itself."""
+    manifests: bool = False
+    """Whether the trainer writes a manifest into each (`hpctrain_job.resume`) and drops old ones by
+    `[checkpoint] keep`; else the job does both."""
 
 
 @frozen(kw_only=True)
@@ -55,6 +65,8 @@ class Numbers:
     """Words of the tokenizer."""
     vocabulary_padded: int | None = None
     """Rows of the embeddings as they are trained."""
+    rows_per_step: int | None = None
+    """Of all ranks together: `[train] global_batch_size`, where the run file says it."""
     tokens_per_step: int | None = None
     """Of all ranks together."""
     steps: int | None = None
@@ -67,6 +79,12 @@ class Numbers:
     """FLOPs that the hardware does for each that counts: HFU over MFU, where activations are recomputed."""
     memory_gb: float | None = None
     """Of the fullest GPU."""
+    loading_gb: float | None = None
+    """Memory of a node while its ranks load the model, before it is on the GPUs."""
+    saving_gb: float | None = None
+    """Memory of the fullest node that the saving of a checkpoint takes for itself."""
+    checkpoint_gb: float | None = None
+    """One checkpoint on the disk."""
     leaves_out: tuple[str, ...] = ()
     """What is not counted, in words."""
 

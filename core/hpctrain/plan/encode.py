@@ -11,6 +11,7 @@ import attrs
 
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan
+from hpctrain.model.run import ONCE
 from hpctrain.model.step import Artifact
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var
 
@@ -66,13 +67,18 @@ def _special(value: Any, skip: frozenset[str]) -> Any:
     if isinstance(value, Cmd) and value.cwd is None and value.stdout is None:
         return [encode(word, skip) for word in value.argv]
     fields = (field for field in attrs.fields(type(value)) if field.name not in skip)
-    values = ((field, getattr(value, field.name)) for field in fields)
+    values = ((field, _counted(value, field)) for field in fields)
     table = {
         field.name: encode(v, skip)
         for field, v in values
         if v is not None or "identity" not in field.metadata
     }
     return table | {"key": value.key, "loc": encode(value.loc)} if isinstance(value, Artifact) else table
+
+
+def _counted(value: Any, field: attrs.Attribute[Any]) -> Any:
+    own = getattr(value, field.name)
+    return field.metadata.get(ONCE) if own is None else own
 
 
 def digest(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from hpctrain.model.cluster import Cluster
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import Asset, Origin, RunSpec
 from hpctrain.model.step import After, Launch, Need, Pin, Step
-from hpctrain.model.train import Train
+from hpctrain.model.train import Configs, Train
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word
 from hpctrain.plan import chain, facts, queues
 from hpctrain.plan.around import Decisions, surround
@@ -38,11 +38,12 @@ def make(
     origins: Mapping[str, Origin] | None = None,
     plugins: tuple[str, ...] = (),
     goal: Goal | None = None,
+    configs: Configs | None = None,
 ) -> Plan:
     """The plan of a run, or of the part of it that `goal` wants. Pure as long as the hooks are."""
     run = chain.with_time(goal.of(run) if goal else run, cluster)
     cluster = queues.with_queue_hardware(cluster, run.resources)
-    planning = _Planning(run, cluster, pins, call, goal)
+    planning = _Planning(run, cluster, pins, call, goal, configs or {})
     steps = planning.steps()
     need_order(steps, plugins, run.assets)
     placed, unplaced = place(steps, cluster)
@@ -67,9 +68,16 @@ class _Planning:
     """One planning: what the hooks answered so far."""
 
     def __init__(
-        self, run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], call: Call, goal: Goal | None
+        self,
+        run: RunSpec,
+        cluster: Cluster,
+        pins: tuple[Pin, ...],
+        call: Call,
+        goal: Goal | None,
+        configs: Configs,
     ) -> None:
         self.run, self.cluster, self.pins, self._call, self._goal = run, cluster, pins, call, goal
+        self._configs = configs
         self.problems: list[Problem] = []
         self.train: Train | None = None
         self.launch = Launch()
@@ -158,10 +166,13 @@ class _Planning:
         if not self.run.train.use:
             return []
         code = {CODE: facts.SOURCE, ORIGIN: self.assets[CODE]} if CODE in self.assets else {}
-        self.train = self.ask("train_command", assets={**self.assets, **code}, pins=self.pins)
+        self.train = self.ask(
+            "train_command", assets={**self.assets, **code}, pins=self.pins, configs=self._configs
+        )
         if self.train is None:
             return []
         self._judge_start(self.train)
+        self._judge_batch(self.train)
         self.launch = self.ask("launch", train=self.train) or self.launch
         time = self.run.resources.time
         prepared = tuple(After(step.name) for step in (*env, *data))
@@ -193,6 +204,18 @@ class _Planning:
                     message=f"the trainer {self.run.train.use} knows no start",
                     where="checkpoint.start",
                     hint="remove start, and say it in the trainer's own way",
+                )
+            )
+
+    def _judge_batch(self, train: Train) -> None:
+        """The size of a step that the trainer did not take up: each machine would train something else."""
+        if self.run.train.global_batch_size and train.numbers.rows_per_step is None:
+            self.problems.append(
+                Problem(
+                    code="global-batch",
+                    message=f"the trainer {self.run.train.use} knows no global_batch_size",
+                    where="train.global_batch_size",
+                    hint="remove global_batch_size, and say it in the trainer's own way",
                 )
             )
 

@@ -1,13 +1,12 @@
-"""How long until every rank has imported its libraries: a prediction from counts, for three ways to lay
-the environment out. An order of magnitude, calibrated on no parallel file system.
+"""How long until the first step, with three ways to lay the environment out: a prediction from counts.
 
-The counts are of one real import (torch, transformers, trl with a trainer, peft; CPU build, strace); the
-rates of a metadata server are published mdtest figures. A CUDA build is larger by LARGER.
+Reading and mounting are reckoned: the counts are of one real import (torch, transformers, trl with a trainer,
+peft; CPU build, strace), the rates of a metadata server published mdtest figures; a CUDA build is larger by
+LARGER. A broadcast and the first step follow ten public measurements.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,10 @@ from attrs import frozen
 
 COUNTED = (
     "counted 2026-11-20: torch 2.13, transformers 5.23, trl 1.16, peft 0.21; rates: Lustre mdtest, published"
+)
+MEASURED = (
+    "measured by others on Aurora, 8 to 4,096 nodes, 2026-05-01: "
+    "https://github.com/saforem2/ezpz docs/cli/yeet.md, commit 0275cb1b"
 )
 PATHS, OPENS = 10_400, 8_400
 """Different paths that an import touches, and files that each process opens."""
@@ -24,11 +27,18 @@ LARGER = 5
 """How much larger a build for GPUs is than the one that was counted."""
 RATE = 100_000
 """Metadata operations a second that a shared file system answers."""
-TARGET_GBPS, WIRE_GBPS, FANOUT = 5, 2, 16
-"""One storage target, one node's share of a broadcast, and the nodes that each one feeds."""
-IMPORT_S = 6
-"""The processor's own work, the same for all three."""
-SLOW_S, REFUSED_S = 30, 300
+TARGET_GBPS = 5
+"""One storage target."""
+SENT_GB, SENT_S, SENT_NODE_S = 8.3, 88.0, 0.161
+"""What was broadcast and unpacked on Aurora: seconds for one node, and for each node more."""
+STEP_S, STEP_RANK_S = 27.0, 0.0032
+"""There, from the start of the ranks to the first step: seconds for one rank, and for each rank more
+(12 a node), which is their meeting."""
+SLOW_S = 24
+"""How long laying out may take before another way is looked for."""
+CLOSE, ROUGH = 1.5, 3.0
+"""How far a prediction may be off, up or down: all ten measurements are within CLOSE; nobody has measured
+the other two ways."""
 NODES = (1, 16, 64, 256, 1024, 9400)
 
 SHARED, MOUNTED, BROADCAST = "shared", "image", "broadcast"
@@ -41,40 +51,61 @@ MEANS = {
 
 @frozen(kw_only=True)
 class Curve:
-    """Seconds from the start of the ranks to the end of their imports, and what it asks of the disk."""
+    """Seconds until the first step, and what they ask of the disk."""
 
     way: str
-    seconds: float
+    layout_s: float
+    """Until every node has read the environment, or has its copy."""
+    step_s: float
+    """From there to the first step: imports, the meeting of the ranks, the step."""
+    off: float
+    """How many times as long it may take, or as short."""
     operations: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.layout_s + self.step_s
+
+    @property
+    def range_s(self) -> tuple[float, float]:
+        """The least and the most that it may be."""
+        return self.seconds / self.off, self.seconds * self.off
 
 
 def curves(nodes: int, ranks_per_node: int) -> tuple[Curve, Curve, Curve]:
     """The prediction of each way for this many nodes."""
     operations = nodes * (PATHS + 2 * OPENS * ranks_per_node)
-    sent = _broadcast(nodes)
+    step_s, sent_s = first_step(nodes * ranks_per_node), broadcast(nodes, LARGER * IMAGE_GB)
+    read_s = nodes * LARGER * READ_GB / TARGET_GBPS
     return (
-        Curve(way=SHARED, seconds=IMPORT_S + operations / RATE, operations=operations),
-        Curve(way=MOUNTED, seconds=IMPORT_S + nodes * LARGER * READ_GB / TARGET_GBPS, operations=nodes),
-        Curve(way=BROADCAST, seconds=IMPORT_S + sent, operations=1),
+        Curve(way=SHARED, layout_s=operations / RATE, step_s=step_s, off=ROUGH, operations=operations),
+        Curve(way=MOUNTED, layout_s=read_s, step_s=step_s, off=ROUGH, operations=nodes),
+        Curve(way=BROADCAST, layout_s=sent_s, step_s=step_s, off=CLOSE, operations=1),
     )
 
 
-def _broadcast(nodes: int) -> float:
-    depth = max(1, math.ceil(math.log(nodes, FANOUT) - 1e-9))
-    return depth * min(FANOUT, nodes) * LARGER * IMAGE_GB / WIRE_GBPS  # each level waits for the whole image
+def broadcast(nodes: int, gigabytes: float) -> float:
+    """Seconds until each node has unpacked its own copy."""
+    return gigabytes / SENT_GB * (SENT_S + SENT_NODE_S * nodes)
+
+
+def first_step(ranks: int) -> float:
+    """Seconds from the start of the ranks to the first step, once every node has its environment."""
+    return STEP_S + STEP_RANK_S * ranks
 
 
 def broadcast_pays(nodes: int) -> bool:
     """Whether sending one archive from node to node is quicker than all of them reading all of it."""
-    return _broadcast(nodes) < nodes * LARGER * IMAGE_GB / TARGET_GBPS
+    return broadcast(nodes, LARGER * IMAGE_GB) < nodes * LARGER * IMAGE_GB / TARGET_GBPS
 
 
 def best(nodes: int, ranks_per_node: int, *, node_disk: bool) -> str:
     """The way that `pack = "auto"` takes: the simplest while it is quick, then the fastest there is."""
-    shared, mounted, broadcast = curves(nodes, ranks_per_node)
-    if shared.seconds <= SLOW_S:
+    shared, mounted, sent = curves(nodes, ranks_per_node)
+    if shared.layout_s <= SLOW_S:
         return SHARED
-    if node_disk and broadcast.seconds < mounted.seconds:
+    if node_disk and sent.layout_s < mounted.layout_s:
         return BROADCAST
     return MOUNTED
 
@@ -86,18 +117,28 @@ def rows(nodes: int, ranks_per_node: int, *, node_disk: bool) -> Iterator[tuple[
     yield "disk", f"{RATE:,} operations/s for all its users, {TARGET_GBPS} GB/s a target (assumed)"
     for curve in curves(nodes, ranks_per_node):
         ops = f"{curve.operations:,} operations" if curve.operations > 1 else "one copy"
-        yield curve.way, f"{_time(curve.seconds)}   {MEANS[curve.way]}; {ops}"
+        yield curve.way, f"{_time(curve.seconds)} ({spread(curve)})   {MEANS[curve.way]}; {ops}"
     for way in (SHARED, MOUNTED, BROADCAST):
         yield f"{way} by nodes", _curve(way, ranks_per_node)
     missing = "" if node_disk else "; nodes have no disk of their own"
     yield "shortest", f"{best(nodes, ranks_per_node, node_disk=node_disk)}{missing}"
-    yield "sure", "an order of magnitude, predicted and measured on no cluster"
+    yield (
+        "sure",
+        f"ten measurements of a {BROADCAST} are within {CLOSE:g} times; else within {ROUGH:g}, a guess",
+    )
     yield "fact", COUNTED
+    yield "fact", MEASURED
 
 
 def _curve(way: str, ranks: int) -> str:
     by_nodes = {n: next(c for c in curves(n, ranks) if c.way == way) for n in NODES}
     return "  ".join(f"{n:,}: {_time(c.seconds)}" for n, c in by_nodes.items())
+
+
+def spread(curve: Curve) -> str:
+    """The range of a prediction: `20s to 3m`."""
+    least, most = curve.range_s
+    return f"{_time(least)} to {_time(most)}"
 
 
 def _time(seconds: float) -> str:

@@ -16,6 +16,7 @@ from hpctrain.model.step import After
 from hpctrain.model.words import Cmd, Loc, Word
 from hpctrain.plan.decode import decode
 from hpctrain.plan.encode import encode
+from hpctrain.render import shell
 from hpctrain.versions import RECORD
 from hpctrain_job import documents
 
@@ -93,7 +94,7 @@ def nodes_text(plan: Plan, nodes: Iterable[Node], binding: Binding) -> str:
         user=binding.user,
         python=binding.python,
         nodes=tuple(nodes),
-        owners=_owners(plan),
+        owners=_owners(plan, binding),
     )
     document = {"v": RECORD, **encode(graph), "nodes": [_row(node) for node in graph.nodes]}
     if not graph.owners:
@@ -101,11 +102,10 @@ def nodes_text(plan: Plan, nodes: Iterable[Node], binding: Binding) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _owners(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Whose files are used, of the roles that several share and of the folders above the runs."""
-    storage = plan.cluster.storage.items()
-    shared = {role: facts.owners for role, facts in storage if facts.share == "project" or role == "runs"}
-    return {role: owners for role, owners in shared.items() if owners}
+def _owners(plan: Plan, binding: Binding) -> dict[str, tuple[str, ...]]:
+    """Whose files are used, by the roles that they lie in."""
+    owners = {role: shell.owners(plan.cluster, role, binding) for role in plan.cluster.storage}
+    return {role: names for role, names in owners.items() if names}
 
 
 def _row(node: Node) -> dict[str, Any]:

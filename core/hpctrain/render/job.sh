@@ -106,6 +106,26 @@ hpc_chain_begin() {  # this job is one of a chain: what its judge says, and a wa
   hpc_watch=$!
 }
 
+hpc_keeping() {  # ACTION [PREFIX…]: check, watch or finish with the checkpoints of this training
+  "${@:2}" env PYTHONPATH="$HPC_RUN/code/job.zip" "$HPC_PYTHON" -m hpctrain_job.keeping "$1" "${hpc_saves[@]}"
+}
+
+hpc_saves=()
+
+hpc_check_saves() {  # before the ranks: what is damaged is set aside; where all of it is, there is nothing to train
+  local code=0
+  hpc_saves=("$@")
+  hpc_keeping check || code=$?
+  ((code != 78)) || exit 78
+  ((code)) || export HPC_CHECKED=1
+}
+
+hpc_watch_saves() {  # beside the ranks: a manifest for each checkpoint, and the old ones dropped
+  hpc_saves=("$@")
+  hpc_keeping watch exec </dev/null &
+  hpc_keeper=$!
+}
+
 hpc_own_log() { tail -c "+$((hpc_log_from + 1))" "logs/$HPC_STEP.log" | tail -n 1000; }  # of this attempt
 
 hpc_chain_end() {  # how this attempt ended, with what the scheduler says of it
@@ -129,7 +149,7 @@ type hpc_requeue >/dev/null 2>&1 || hpc_requeue() { echo "hpctrain: hpctrain con
 
 hpc_quiet() {  # ends what runs beside the ranks
   local pid
-  for pid in ${hpc_tail:-} ${hpc_timer:-} ${hpc_watch:-}; do kill "$pid" 2>/dev/null || true; done
+  for pid in ${hpc_tail:-} ${hpc_timer:-} ${hpc_watch:-} ${hpc_keeper:-}; do kill "$pid" 2>/dev/null || true; done
 }
 
 hpc_end() {
@@ -153,6 +173,10 @@ hpc_end() {
     # the next job of the chain needs the same tokens
     [[ -z ${HPC_SECRETS:-} || ! ( -e steps/$HPC_STEP/ended || -e steps/$HPC_STEP/finished ) ]] \
       || rm -rf -- "$HPC_SECRETS"
+  fi
+  # the last one, which no later look would find; another attempt makes up for it
+  if [[ ${hpc_keeper:-} && $hpc_signal != TERM && ( $code == 0 || $code == 75 ) ]]; then
+    hpc_keeping finish timeout 60 || true
   fi
   exit "$code"
 }

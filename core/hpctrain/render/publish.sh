@@ -332,6 +332,7 @@ hpc_verify() {
 hpc_trust() {
     local HPC_OWNERS="${*:2}"
     _hpc_judge "$1"
+    [[ -e $1 ]] || _hpc_reason='' # a link whose content was purged
     if [[ $_hpc_verdict != exists ]]; then
         _hpc_say "${_hpc_reason:-$1 was there when the run was planned, and is gone}: nothing was run"
         return 7

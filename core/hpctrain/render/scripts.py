@@ -132,6 +132,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *_outer(plan, binding, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
         *(_chain_begins(plan, binding) if _links(planned, plan) else ()),
+        *_saves(planned, plan, binding),
         *map(shell.module, around.modules),
         *_variables(around.env, Scope.JOB, binding),
         *_late_files(planned, folder, binding),
@@ -141,7 +142,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         link = shell.word(step.makes.loc, binding)
         check_function = "hpc_sound" if step.makes.checked else "hpc_exists"
         lines += [
-            *_shared(step.makes.role, plan),
+            *_shared(step.makes.role, plan, binding),
             f'if {check_function} {link}; then echo "exists: "{link}; exit 0; fi',
             f"hpc_begin {link}",
         ]
@@ -262,6 +263,22 @@ def _chain_begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
     return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
 
 
+def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...]:
+    """What becomes of the training's checkpoints: checked before the ranks, looked after beside them."""
+    layout = plan.train.checkpoints if plan.train else None
+    if layout is None or planned.name != chain.TRAIN:
+        return ()
+    own, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
+    words: list[Word] = [Join(own, f"/{layout.folder}") if layout.folder else own, f"--name={layout.name}"]
+    words += [f"--last={layout.complete}"] if layout.complete else []
+    words += [f"--pointer={layout.pointer}"] if layout.pointer else []
+    # an attempt that begins anew saves steps that are older than what is there
+    words += [f"--keep={plan.run.checkpoint.keep}"] if plan.run.checkpoint.keep and goes_on else []
+    functions = {"hpc_check_saves": goes_on, "hpc_watch_saves": not layout.manifests}
+    text = shell.words(tuple(words), binding)
+    return tuple(f"{function} {text}" for function, is_wanted in functions.items() if is_wanted)
+
+
 def _guard_files(name: str, shape: Shape) -> dict[str, str]:
     assert shape.guards is not None
     scripts = shape.guards.scripts(step=name, node=shape.node, search=JOB_ZIP)
@@ -323,16 +340,19 @@ def secret_place(plan: Plan, step: str, secret: Secret) -> Join:
     return Join(_secrets(plan, step), "/", secret.name)
 
 
-def _shared(role: str, plan: Plan) -> list[str]:
+def _shared(role: str, plan: Plan, binding: Binding) -> list[str]:
     """How the role's file system wants to be written to. A shared role's artefacts are readable by the
-    project, and used only from owners it trusts."""
+    project; those of others are used only from accepted owners."""
     storage = plan.cluster.storage.get(role)
     if storage is None:
         return []
-    variables = {"HPC_STRIPE": storage.stripe}
-    if storage.share == "project":
-        variables |= {"HPC_SHARE": "project", "HPC_OWNERS": " ".join(storage.owners)}
-    return [f"export {name}={shell.quoted(value)}" for name, value in variables.items() if value]
+    owners = [word for owner in plan.cluster.owners_of(role) for word in (" ", owner)][1:]
+    variables: dict[str, Word] = {
+        "HPC_STRIPE": storage.stripe,
+        "HPC_SHARE": "project" if storage.share == "project" else "",
+        "HPC_OWNERS": Join(*owners) if owners else "",
+    }
+    return [f"export {name}={shell.word(value, binding)}" for name, value in variables.items() if value]
 
 
 def _files(planned: PlannedStep) -> tuple[File, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 
 from hpctrain.errors import ConfigError
+from hpctrain.model.cluster import Cluster
 from hpctrain.model.layer import EnvVar, How, Module
 from hpctrain.model.names import is_variable
 from hpctrain.model.plan import Binding
-from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word
+from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, words_in
 
 _MEND = dict.fromkeys(("HPC_ACCOUNT", "HPC_PROJECT"), "--account NAME      (or `account` in settings)")
 """What makes a variable known before the job; else the role that holds it must be said."""
@@ -25,11 +26,23 @@ def root(role: str, binding: Binding) -> Word:
 
 
 def opened(word: Word, binding: Binding) -> Word:
-    """A Loc as its root and path; other words as they are."""
+    """A Loc as its root and path, the account as its name where it is known; other words as they are."""
+    if isinstance(word, Var):
+        return {"HPC_ACCOUNT": binding.account, "HPC_PROJECT": binding.project}.get(word.name) or word
     if not isinstance(word, Loc):
         return word
     base = root(word.role, binding)
     return Join(base, f"/{word.path}") if word.path else base
+
+
+def owners(cluster: Cluster, role: str, binding: Binding) -> tuple[str, ...]:
+    """The users besides this one whose artefacts of a role are used.
+
+    They are as the rule of trust takes them; of an account that nobody named there are none.
+    """
+    owner_words = cluster.owners_of(role)
+    known = (w for w in owner_words if all(isinstance(opened(part, binding), str) for part in words_in(w)))
+    return tuple(plain(word, binding) for word in known)
 
 
 def quoted(text: str) -> str:

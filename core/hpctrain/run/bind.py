@@ -74,7 +74,13 @@ def bound(
         problems += _wrong(role, template, parts, cluster.name, late)
     raise_fatal(problems)
     python = sys.executable if is_on_cluster else "python3"
-    return Binding(roots=roots, user=environ.get("USER", ""), account=account, python=python)
+    return Binding(
+        roots=roots,
+        user=environ.get("USER", ""),
+        account=account,
+        project=charged["project"],
+        python=python,
+    )
 
 
 def _field_values(charged: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:

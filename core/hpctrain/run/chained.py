@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from hpctrain.errors import IntegrityError
 from hpctrain.model.job import JobState, State
 from hpctrain.run.chain_state import ChainState
 from hpctrain.run.submit import Submission
 from hpctrain_job import chain
-from hpctrain_job.attempts import Step
+from hpctrain_job.attempts import TERMS, Step
 from hpctrain_job.chain import Cause
 
 STATES = {
@@ -22,11 +23,20 @@ STATES = {
 """What the end of a chain makes of its step; any other reason is a failure, or a stop file."""
 
 
+def record_of(step: Step) -> chain.Record:
+    """What the attempts wrote; IntegrityError where nobody can read what the chain was asked for."""
+    try:
+        return step.record()
+    except (OSError, ValueError) as error:
+        message = f"{step.folder / TERMS} cannot be read: {error}"
+        raise IntegrityError.of("chain", message, hint="hpctrain submit --resume") from None
+
+
 def chain_state(
     directory: Path, step: str, planned: int, submitted: int, jobs: tuple[str, ...]
 ) -> ChainState:
     """What the attempts wrote, with the jobs that were handed over and those that the scheduler has."""
-    record = Step(directory, step).record()
+    record = record_of(Step(directory, step))
     last = record.attempts[-1] if record.attempts else None
     return ChainState(
         attempts=sum(not attempt.is_inside for attempt in record.attempts),
@@ -44,7 +54,7 @@ def chain_state(
 def unsettled(directory: Path, step: str, submitted: Iterable[Submission]) -> tuple[Submission, ...]:
     """The jobs that the scheduler must be asked about: whose attempt nobody has closed, and the last,
     which may be queued again."""
-    attempts = Step(directory, step).record().attempts
+    attempts = record_of(Step(directory, step)).attempts
     over = {attempt.job for attempt in attempts[:-1] if not attempt.is_open} - {a.job for a in attempts[-1:]}
     return tuple(s for s in submitted if not s.refused and s.job not in over)
 
@@ -74,7 +84,7 @@ def end_state(why: str) -> State:
 
 def lacking(step: Step, in_queue: tuple[str, ...]) -> tuple[int, str]:
     """How many jobs the chain lacks when a person wants it to go on, and behind which the first comes."""
-    record = step.record()
+    record = record_of(step)
     last = record.attempts[-1] if record.attempts else None
     if last is not None and last.is_open and last.job not in in_queue:
         record = chain.applied(chain.Ended(last.job, last.began, Cause.LOST, step.newest()), record)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpctrain.errors import HpctrainError
 from hpctrain.model.plan import Binding, EarlierRun, Plan
 from hpctrain.model.train import Layout
 from hpctrain.plan.chain import TRAIN
@@ -39,6 +40,7 @@ def newest(plan: Plan, binding: Binding) -> EarlierRun | None:
         title=run.title,
         finished=run.finished(TRAIN),
         step=checkpoint.step if checkpoint else None,
+        step_s=_step_seconds(run),
         save_s=_save_seconds(checkpoint.path) if checkpoint and plan.run.resources.is_chain else None,
         between_faults_s=_between_faults(run) if plan.run.resources.is_chain else None,
     )
@@ -58,6 +60,18 @@ def _checkpoint(layout: Layout | None, binding: Binding, run: RunDirectory) -> C
     return complete[-1] if complete else None
 
 
+def _step_seconds(run: RunDirectory) -> float | None:
+    """The pace of its last steps."""
+    from hpctrain.run.readings import Readings
+
+    readings = Readings(run)
+    try:
+        readings.look()
+    except (OSError, HpctrainError):
+        return None
+    return readings.trained.seconds_per_step
+
+
 def _save_seconds(checkpoint: Path) -> float | None:
     """From the first file written to the last; what is written within a second tells nothing."""
     try:
@@ -74,7 +88,7 @@ def _between_faults(run: RunDirectory) -> float | None:
 
     try:
         tried = [a for a in attempts.Step(run.path, TRAIN).record().attempts if a.ended is not None]
-    except (OSError, ValueError, KeyError, TypeError):  # a run of one job, or a record that is cut
+    except (OSError, ValueError):  # a run of one job, or a record that is cut
         return None
     faults = sum(attempt.is_fault for attempt in tried)
     seconds = sum((attempt.ended or attempt.began) - attempt.began for attempt in tried)

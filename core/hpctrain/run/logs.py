@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hpctrain.errors import ConfigError
 from hpctrain.model.job import State
+from hpctrain.plan.chain import TRAIN
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.growing import Growing, start_of_last
 from hpctrain.run.status import IN_PROGRESS
@@ -33,7 +34,12 @@ def log_of(directory: RunDirectory, step: str, rank: int | None = None) -> Path 
 
 
 def newest_log(directory: RunDirectory, steps: Sequence[str], rank: int | None = None) -> Path:
-    """The log of the last of these steps that wrote one; ConfigError says what there is instead."""
+    """The log of the last of these steps that wrote one, of a rank first that of the training, which is what
+    has ranks; ConfigError says what there is instead."""
+    if rank is not None and TRAIN in steps and len(steps) > 1:
+        path = log_of(directory, TRAIN, rank)
+        if path is not None:
+            return path
     path = next((path for step in reversed(steps) if (path := log_of(directory, step, rank))), None)
     if path is None and rank is not None:
         raise _no_rank(directory, steps, rank)
@@ -92,7 +98,8 @@ def _over(directory: RunDirectory, step: str, states: Callable[[], Mapping[str, 
 
 def _no_rank(directory: RunDirectory, steps: Sequence[str], rank: int) -> ConfigError:
     """What there is instead of this rank, in the last step that wrote anything."""
-    for step in reversed(steps):
+    training = [name for name in steps if name == TRAIN]
+    for step in (*training, *reversed(steps)):
         suffixes = [path.name[len(step) + 5 : -4] for path in directory.logs.glob(f"{step}.rank*.log")]
         ranks = sorted(int(text) for text in suffixes if text.isdecimal())
         if ranks or directory.log(step).is_file():

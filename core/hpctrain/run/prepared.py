@@ -17,6 +17,7 @@ from hpctrain.model.plan import Binding, CodeState, Plan, PlannedStep, Survey
 from hpctrain.model.words import Secret
 from hpctrain.plan.encode import encode
 from hpctrain.plan.tokens import TokenPlace, places
+from hpctrain.render import shell
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run import files, jobzip, secrets
 from hpctrain.run.code_state import code_state
@@ -24,7 +25,7 @@ from hpctrain.run.directory import RunDirectory
 from hpctrain.run.earlier import earlier_runs
 from hpctrain.run.executor import OnProgress, Outcome
 from hpctrain.run.live import LiveRun, graph_of, query_jobs
-from hpctrain.run.registry import Registry
+from hpctrain.run.registry import Registry, state_folder
 from hpctrain.run.survey import closed, survey, untrusted
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust
@@ -54,7 +55,13 @@ class Prepared:
 
     def survey(self) -> Survey:
         """What exists on this machine now, and how much space is free."""
-        return survey(self.plan, self.binding, on_cluster=self.is_on_cluster, code=self._code())
+        return survey(
+            self.plan,
+            self.binding,
+            on_cluster=self.is_on_cluster,
+            code=self._code(),
+            state=state_folder(self.environ),
+        )
 
     def judge(self) -> tuple[Problem, ...]:
         """Every problem of the plan, and what speaks against submitting now; fatal ones raise."""
@@ -133,8 +140,7 @@ class Prepared:
         root, plan = self.binding.roots.get("runs"), self.plan
         if not isinstance(root, str):
             raise ConfigError.of("role", "the location of runs is not known here", where="storage.runs")
-        storage = plan.cluster.storage.get("runs")
-        accepted = trust.Accepted(storage.owners if storage else ())
+        accepted = trust.Accepted(shell.owners(plan.cluster, "runs", self.binding))
         run = RunDirectory.create(Path(root), plan.run.name, plan.digest, self.contents(), accepted)
         code = self._code()
         run.record.append(

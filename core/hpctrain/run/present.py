@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.run import Asset
-from hpctrain.run.survey import path_of, survey
+from hpctrain.run.survey import path_of, standing
+from hpctrain_job import trust
 
 
 def present(plan: Plan, base: Path, binding: Binding | None, *, on_cluster: bool) -> dict[str, Path]:
@@ -29,6 +30,6 @@ def _own_path(asset: Asset, base: Path, *, on_cluster: bool) -> Path | None:
 
 
 def _brought(plan: Plan, binding: Binding) -> dict[str, Path]:
-    exists = survey(plan, binding, on_cluster=True).artifact_exists
+    there = {step for step, (_, j) in standing(plan, binding).items() if j.verdict is trust.Verdict.EXISTS}
     paths = {s.name: path_of(s.step.makes.loc, binding) for s in plan.steps if s.step.makes}
-    return {name: path for name, path in paths.items() if path and exists[name] and name in plan.run.assets}
+    return {name: path for name, path in paths.items() if path and name in there & plan.run.assets.keys()}

@@ -20,6 +20,8 @@ from hpctrain.run.record import Entry, Record
 from hpctrain.run.submit import Submission, submission, submissions
 from hpctrain_job import documents
 
+BAD = (State.FAILED, State.CANCELLED)
+"""How a step or a run ended badly."""
 IN_PROGRESS = (State.BUILDING, State.QUEUED, State.RUNNING)
 """States of a step that somebody or something works on now."""
 

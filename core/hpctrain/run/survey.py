@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hpctrain.errors import Problem
 from hpctrain.model.plan import Binding, CodeState, Plan, Refusal, Survey
 from hpctrain.model.words import Loc
+from hpctrain.render import shell
 from hpctrain.run.clock import now
 from hpctrain.run.this_computer import is_here
 
@@ -23,15 +24,21 @@ def survey(
     *,
     on_cluster: bool | None = None,
     code: CodeState | None = None,
+    state: Path | None = None,
 ) -> Survey:
-    """Look at what `plan` needs; off its cluster nothing is looked at, and of it only the `code` is known."""
+    """Look at what `plan` needs; off its cluster nothing is looked at, and of it only the `code` is known.
+
+    What others published is compared with its manifest; the user's `state` remembers what was whole.
+    """
     is_on_cluster = is_here(plan.cluster) if on_cluster is None else on_cluster
     if not is_on_cluster:
         return Survey(is_on_cluster=False, code=code, at=now())
     from hpctrain.run.earlier import newest
     from hpctrain_job import trust
 
-    judgements = _judgements(plan, binding)
+    judgements = {
+        step: (role, _compared(judged, state)) for step, (role, judged) in standing(plan, binding).items()
+    }
     return Survey(
         is_on_cluster=True,
         artifact_exists={step: j.verdict is trust.Verdict.EXISTS for step, (_, j) in judgements.items()},
@@ -39,6 +46,11 @@ def survey(
             step: Refusal(reason=f"{j.path} {j.reason}", owner=j.owner, role=role, is_foreign=j.is_foreign)
             for step, (role, j) in judgements.items()
             if j.verdict is trust.Verdict.REFUSED
+        },
+        owners={
+            step: j.owner
+            for step, (_, j) in judgements.items()
+            if j.verdict is trust.Verdict.EXISTS and j.is_foreign
         },
         free_gb=_free(binding),
         code=code,
@@ -99,16 +111,8 @@ def _existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
 
 
-def accepted_owners(plan: Plan, role: str) -> trust.Accepted:
-    """Whose artefacts of this role are used: the same in the plan, at submission and in the job."""
-    from hpctrain_job import trust
-
-    storage = plan.cluster.storage.get(role)
-    return trust.Accepted(storage.owners if storage and storage.share == "project" else ())
-
-
-def _judgements(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judgement]]:
-    """Step -> the role in which its artefact lies, and what stands there."""
+def standing(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judgement]]:
+    """Step -> the role in which its artefact lies, and what stands there; no sums are compared."""
     from hpctrain_job import trust
 
     judgements = {}
@@ -117,9 +121,24 @@ def _judgements(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judg
             role = planned.step.makes.role
             link = path_of(planned.step.makes.loc, binding)
             missing = trust.Judgement(trust.Verdict.MISSING)
-            judged = trust.artifact(str(link), accepted_owners(plan, role)) if link else missing
-            judgements[planned.name] = (role, judged)
+            accepted = trust.Accepted(shell.owners(plan.cluster, role, binding))
+            judgements[planned.name] = (role, trust.artifact(str(link), accepted) if link else missing)
     return judgements
+
+
+def _compared(judged: trust.Judgement, state: Path | None) -> trust.Judgement:
+    """The judgement of somebody else's artefact, with what its manifest says of its files."""
+    from hpctrain_job import trust
+
+    if judged.verdict is not trust.Verdict.EXISTS or not judged.is_foreign:
+        return judged
+    from hpctrain.run.comparing import damage  # most plans use nobody else's
+
+    file = damage(Path(judged.path), state)
+    if not file:
+        return judged
+    reason = f"is damaged: {file} is not what its manifest says"
+    return trust.Judgement(trust.Verdict.REFUSED, reason, judged.path, judged.owner)
 
 
 def _free(binding: Binding) -> dict[str, float]:

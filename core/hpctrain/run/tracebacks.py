@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -9,11 +10,11 @@ from attrs import evolve, frozen
 
 from hpctrain.run.printed import Line, Printed
 
-RANK = r"(?:\[rank(?P<rank>\d+)\]: ?|(?P<task>\d+): )"
+RANK = r"(?:\[rank(?P<rank>\d{1,9})\]: ?|(?P<task>\d{1,9}): )"
 """What torch, or a starter of ranks, puts in front of a rank's lines."""
 _HEAD = re.compile(r"^(?P<start>.*?)Traceback \(most recent call last\):$", re.M)
 _RANK = re.compile(RANK)
-_RANK_LOG = re.compile(r"\.rank(\d+)\.log\Z")
+_RANK_LOG = re.compile(r"\.rank(\d{1,9})\.log\Z")
 _TABLE = "  traceback : "
 """Where torchrun prints what a rank wrote into its error file; the lines below are indented by two."""
 _CONSEQUENCE = re.compile(
@@ -21,23 +22,25 @@ _CONSEQUENCE = re.compile(
     r"|ChildFailedError|CalledProcessError|SignalException"
 )
 """How ranks and their starters end because another rank ended before them."""
-_TORCHRUN = re.compile(
-    r"^(?P<others>Failures:\n(?:.*\n)*?)Root Cause \(first observed failure\):\n"
-    r"(?:.*\n){1,4}?  rank      : (?P<rank>\d+) ",
-    re.M,
+_FAILURES = re.compile(r"^Failures:\n", re.M)
+_ROOT_CAUSE = re.compile(
+    r"^Root Cause \(first observed failure\):\n(?:.*\n){1,4}?  rank      : (?P<rank>\d{1,9}) ", re.M
 )
+"""The two parts of torchrun's table: the other ranks, and the one that failed first."""
+MOST = 2000
+"""Tracebacks that are looked at in one log; a megabyte holds that many that are real."""
+LONGEST = 500
+"""Lines in which a traceback ends, those of other ranks between its own included."""
 
 
 @frozen(kw_only=True)
 class _Raised:
     """An exception as it was printed, and whose."""
 
-    line: Line
+    printed: Printed
+    position: int
     rank: int | None
-
-    @property
-    def is_consequence(self) -> bool:
-        return bool(_CONSEQUENCE.search(self.line.text))
+    is_consequence: bool
 
 
 def first(logs: Iterable[Printed]) -> Line | None:
@@ -46,48 +49,65 @@ def first(logs: Iterable[Printed]) -> Line | None:
     roots = {rank for printed in logs for rank in _root_ranks(printed)}
     raised = [exception for printed in logs for exception in _raised(printed)]
     raised.sort(key=lambda exception: (exception.is_consequence, exception.rank not in roots))
-    return raised[0].line if raised and not raised[0].is_consequence else None
+    if not raised or raised[0].is_consequence:
+        return None
+    return raised[0].printed.line(raised[0].position)
 
 
 def without_consequences(printed: Printed) -> Printed:
-    """A log in which torchrun's table names the root cause alone: it ended the other ranks itself."""
-    text = _TORCHRUN.sub(lambda match: _blanked(match, "others"), printed.text)
-    return evolve(printed, text=text)
+    """A log in which torchrun's table names the root cause alone: it ended the other ranks itself.
+
+    Empty lines take the place of the others, so that the lines below keep their numbers.
+    """
+    parts, end = [], 0
+    for first_line, cause in _tables(printed.text):
+        parts += [printed.text[end:first_line], "\n" * printed.text.count("\n", first_line, cause.start())]
+        end = cause.start()
+    return evolve(printed, text="".join((*parts, printed.text[end:])))
 
 
-def _blanked(match: re.Match[str], group: str) -> str:
-    """The match with empty lines in place of a group, so that the lines below keep their numbers."""
-    begin, end = (at - match.start() for at in match.span(group))
-    whole = match.group()
-    return whole[:begin] + "\n" * match[group].count("\n") + whole[end:]
+def _tables(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """Where each of torchrun's tables begins, with its root cause."""
+    end = 0
+    for cause in _ROOT_CAUSE.finditer(text):
+        if head := _FAILURES.search(text, end, cause.start()):
+            yield head.start(), cause
+        end = cause.end()
 
 
 def _root_ranks(printed: Printed) -> Iterator[int]:
-    return (int(match["rank"]) for match in _TORCHRUN.finditer(printed.text))
+    return (int(cause["rank"]) for _, cause in _tables(printed.text))
 
 
 def _raised(printed: Printed) -> Iterator[_Raised]:
     """Each exception of a log."""
     own_log = _RANK_LOG.search(printed.log)
-    for head in _HEAD.finditer(printed.text):
+    for head in itertools.islice(_HEAD.finditer(printed.text), MOST):
         prefix = _RANK.match(head["start"])
-        position = _end(printed.text, head, prefix is not None)
-        if position is None:
+        span = _end(printed.text, head, prefix is not None)
+        if span is None:
             continue
         number = (prefix["rank"] or prefix["task"]) if prefix else own_log[1] if own_log else None
-        yield _Raised(line=printed.line(position), rank=None if number is None else int(number))
+        yield _Raised(
+            printed=printed,
+            position=span[0],
+            rank=None if number is None else int(number),
+            is_consequence=bool(_CONSEQUENCE.search(printed.text, *span)),
+        )
 
 
-def _end(text: str, head: re.Match[str], ranked: bool) -> int | None:
-    """Where the line stands that closes a traceback: the first that is not indented, of the same rank."""
+def _end(text: str, head: re.Match[str], ranked: bool) -> tuple[int, int] | None:
+    """Begin and end of the line that closes a traceback: the first that is not indented, of the same rank."""
     start = head["start"] if ranked else "  " if head["start"] == _TABLE else ""
     position = head.end() + 1
-    while position < len(text):
+    for _ in range(LONGEST):
+        if position >= len(text):
+            break
         end = text.find("\n", position)
         end = len(text) if end < 0 else end
         words = text[position:end]
         text_of_rank = words.removeprefix(start)
         if (text_of_rank != words or not start) and text_of_rank.strip() and not text_of_rank[0].isspace():
-            return position
+            return position, end
         position = end + 1
     return None

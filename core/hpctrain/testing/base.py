@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +11,11 @@ import pytest
 
 from hpctrain.errors import HpctrainError
 from hpctrain.testing.subject import SHAPES, Subject, subject_of
+from hpctrain.ui.problem import problem_lines
+from hpctrain.ui.term import Term
+
+LOADS = "test_the_plugin_loads"
+"""How the names of the tests begin that read a plugin for the first time."""
 
 
 class Kit:
@@ -54,6 +60,17 @@ class Base(Kit):
     def subject(self) -> Subject:
         """The cluster plugin that is tested."""
         return self.subject_here()
+
+    @pytest.fixture(autouse=True)
+    def _readable(self, request: pytest.FixtureRequest) -> None:
+        # One test says why nothing can be read; all others would repeat it.
+        if not request.function.__name__.startswith(LOADS) and self.subject_here().unreadable:
+            pytest.skip(f"the plugin cannot be read: {LOADS} says why")
+
+    def must_be_readable(self) -> None:
+        """Fail with all that is wrong with a plugin that cannot be read."""
+        if error := self.subject_here().unreadable:
+            none(problem_lines(error.problems, Term(io.StringIO())))
 
     @pytest.fixture(autouse=True)
     def _whole(self, request: pytest.FixtureRequest) -> None:

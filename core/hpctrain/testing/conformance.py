@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hpctrain.testing.answers import AnswerChecks
+from hpctrain.testing.duties import DutyChecks
 from hpctrain.testing.environment import BuildChecks, EntryChecks
 from hpctrain.testing.facts import FactChecks
 from hpctrain.testing.golden import GoldenChecks
@@ -53,7 +54,9 @@ class EnvironmentConformance(
     """
 
 
-class SchedulerConformance(RequestChecks, AnswerChecks, LiveChecks, PurityChecks, TwiceChecks, ScriptChecks):
+class SchedulerConformance(
+    RequestChecks, DutyChecks, AnswerChecks, LiveChecks, PurityChecks, TwiceChecks, ScriptChecks
+):
     """Everything that hpctrain asks of a scheduler: requests that leave nothing out, answers understood.
 
     Set `scheduler`, and `answers`: what its programs said once. With `live` real jobs are started as well.

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import datetime
-import io
 import re
 from collections.abc import Iterator
 
 from hpctrain.defaults.checks import unheard
-from hpctrain.errors import HpctrainError
-from hpctrain.hooks.load import load
 from hpctrain.model.cluster import Source
 from hpctrain.model.step import Need
 from hpctrain.testing.base import Base, none
 from hpctrain.testing.subject import Subject
-from hpctrain.ui.problem import problem_lines
-from hpctrain.ui.term import Term
 
 
 class FactChecks(Base):
     """Tests of `cluster.toml`: what it must hold."""
 
     def test_the_plugin_loads(self, subject: Subject) -> None:
-        try:
-            load(subject.entry)
-            facts = subject.facts
-        except HpctrainError as error:
-            none(problem_lines(error.problems, Term(io.StringIO())))
-            raise
-        assert facts.name == self.cluster, f"{subject.line('name')}: the entry point says {self.cluster!r}"
+        self.must_be_readable()
+        name = subject.facts.name
+        assert name == self.cluster, f"{subject.line('name')}: the entry point says {self.cluster!r}"
 
     def test_every_source_has_a_title_and_a_day_in_the_past(self, subject: Subject) -> None:
         none(
@@ -89,7 +80,11 @@ class FactChecks(Base):
         for number, row in enumerate(rows):
             where = subject.line("verify", number)
             none([] if row.fact.strip() else [f"{where}: it does not say which fact"])
-            none([] if row.command.strip() else [f"{where}: there is no command"])
+            none(
+                []
+                if row.command.strip()
+                else [f"{where}: [[verify]] {row.fact!r} has no command that asks for it"]
+            )
             try:
                 re.compile(row.expect)
             except re.error as error:

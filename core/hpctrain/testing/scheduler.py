@@ -12,6 +12,8 @@ import attrs
 import pytest
 from attrs import frozen
 
+from hpctrain.hooks.load import load
+from hpctrain.hooks.manager import Hooks
 from hpctrain.model.duration import Duration
 from hpctrain.model.job import JobFiles
 from hpctrain.model.plan import Binding, Plan
@@ -68,10 +70,11 @@ def _around(field: str) -> Callable[[Plan, str], Plan]:
 
 
 def _resources(**values: Any) -> Callable[[Plan, str], Plan]:
-    return lambda plan, _: _asked(plan, **values)
+    return lambda plan, _: asked(plan, **values)
 
 
-def _asked(plan: Plan, **values: Any) -> Plan:
+def asked(plan: Plan, **values: Any) -> Plan:
+    """The plan of a run file that says this in [resources]."""
     resources = attrs.evolve(plan.run.resources, **values)
     return attrs.evolve(plan, run=attrs.evolve(plan.run, resources=resources))
 
@@ -82,7 +85,7 @@ def _by_user(plan: Plan, scheduler: str, words: tuple[str, ...]) -> Plan:
         attrs.evolve(p, around=attrs.evolve(p.around, ask={scheduler: words})) if p.step.trains else p
         for p in plan.steps
     )
-    return attrs.evolve(_asked(plan, ask={scheduler: words}), steps=tuple(steps))
+    return attrs.evolve(asked(plan, ask={scheduler: words}), steps=tuple(steps))
 
 
 def _facts(table: str, **values: Any) -> Callable[[Plan, str], Plan]:
@@ -116,6 +119,8 @@ class Request:
     session: Session
     plan: Plan
     binding: Binding
+    own: Hooks
+    """The scheduler's hooks alone: what core says of a run is no answer of theirs."""
 
     def files(self, plan: Plan) -> JobFiles:
         """The step's scripts and the command that submits it."""
@@ -131,8 +136,8 @@ class Request:
         return f"{scripts}\n{shell.words(rendered.submit.argv, self.binding)}"
 
     def names(self, plan: Plan, word: str) -> bool:
-        """Whether something wrong or doubtful is said that names `word`."""
-        problems = self.session.hooks.call("check_run", run=plan.run, cluster=plan.cluster, plan=plan)
+        """Whether the scheduler says something wrong or doubtful that names `word`."""
+        problems = self.own.call("check_run", run=plan.run, cluster=plan.cluster, plan=plan)
         pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
         texts = (f"{p.message} {p.where} {p.hint}" for answer in problems for p in answer)
         return any(pattern.search(text) for text in texts)
@@ -145,7 +150,9 @@ class SchedulerSubject(TechnologySubject):
     def request(self) -> Request:
         """The plan that is changed by the tests."""
         session = self.session(TWO_NODES)
-        return Request(session, session.plan(), binding_of(session))
+        own = Hooks()
+        own.add(self.entry, load(self.entry))
+        return Request(session, session.plan(), binding_of(session), own)
 
 
 class SchedulerBase(TechnologyBase):
@@ -154,13 +161,19 @@ class SchedulerBase(TechnologyBase):
     scheduler: ClassVar[str] = ""
     """The name that a cluster says: `scheduler = "slurm"`."""
     ignores: ClassVar[Mapping[str, str]] = {}
-    """What means nothing to this scheduler, by names of LAUNCH, WORDS or `jobs_per_user`, with reasons."""
+    """What means nothing to this scheduler, by names of LAUNCH, WORDS, DUTIES or `jobs_per_user`, with
+    reasons."""
     kind = "schedulers"
     hooks = ("render_job", "submit_job", "query_jobs", "cancel_jobs")
 
     @classmethod
     def subject_here(cls) -> SchedulerSubject:
         return scheduler_subject(cls.scheduler, cls.account, cls.sets)
+
+    def may_ignore(self, name: str) -> None:
+        """Leave the test out where the author says why this means nothing to the scheduler."""
+        if reason := self.ignores.get(name):
+            pytest.skip(reason)
 
 
 @cache
@@ -187,14 +200,14 @@ class RequestChecks(SchedulerBase):
 
     @pytest.mark.parametrize("field", LAUNCH)
     def test_every_field_of_launch_is_seen(self, request_here: Request, field: str) -> None:
-        self._may_ignore(field)
+        self.may_ignore(field)
         plan = _with_launch(request_here.plan, **{field: LAUNCH[field]})
         if request_here.text(plan) == request_here.text(request_here.plan):
             none(_silent(request_here, plan, f"Launch.{field} = {LAUNCH[field]!r}", field))
 
     @pytest.mark.parametrize("word", WORDS)
     def test_every_word_for_the_scheduler_is_seen(self, request_here: Request, word: str) -> None:
-        self._may_ignore(word)
+        self.may_ignore(word)
         change, place = WORDS[word]
         before = attrs.evolve(
             request_here.plan, steps=tuple(attrs.evolve(p, queue="") for p in request_here.plan.steps)
@@ -239,17 +252,6 @@ class RequestChecks(SchedulerBase):
             ),
             "no script sets what every step reads:",
         )
-
-    def test_what_is_ignored_exists_and_has_a_reason(self) -> None:
-        names = {*LAUNCH, *WORDS, "jobs_per_user"}
-        none(sorted(set(self.ignores) - names), "`ignores` names nothing of the kit:")
-        none(
-            sorted(n for n, why in self.ignores.items() if not why.strip()), "`ignores` gives no reason for:"
-        )
-
-    def _may_ignore(self, name: str) -> None:
-        if reason := self.ignores.get(name):
-            pytest.skip(reason)
 
 
 def _with_launch(plan: Plan, **fields: Any) -> Plan:

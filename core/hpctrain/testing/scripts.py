@@ -12,7 +12,9 @@ from hpctrain.run.tools import Tools
 from hpctrain.testing.base import Base, none
 from hpctrain.testing.subject import Subject
 
-PLACEHOLDER = re.compile(r"<[a-z][a-z0-9_-]*>|\{(?:user|account|uid|home)\}|\b(?:TODO|FIXME|CHANGEME)\b")
+PLACEHOLDER = re.compile(
+    r"(?<!\?P)<[a-z][a-z0-9_-]*>|\{(?:user|account|uid|home)\}|\b(?:TODO|FIXME|CHANGEME)\b"
+)
 END_OF_HEADER = "set -euo pipefail"
 NOT_OURS = "SC1090,SC1091,SC2034"
 """Sourced files that shellcheck is not given, and variables that they use."""
@@ -24,7 +26,10 @@ class ScriptChecks(Base):
     def test_bash_can_read_every_script(self, subject: Subject, example: Path, tmp_path: Path) -> None:
         paths = written(subject.scripts(example), tmp_path)
         errors = (Tools().run(("bash", "-n", str(path)), ok=range(256)).err for path in paths)
-        none(error.strip().replace(f"{tmp_path}/", "") for error in errors if error)
+        none(
+            (e.strip().replace(f"{tmp_path}/", "") for e in errors if e),
+            "bash cannot read what was rendered:",
+        )
 
     def test_shellcheck_finds_nothing(self, subject: Subject, example: Path, tmp_path: Path) -> None:
         tools = Tools()
@@ -37,10 +42,13 @@ class ScriptChecks(Base):
 
     def test_nothing_is_left_to_fill_in(self, subject: Subject, example: Path) -> None:
         none(
-            f"{path}:{number}: {line.strip()}"
-            for path, text in subject.scripts(example).items()
-            for number, line in enumerate(text.splitlines(), 1)
-            if PLACEHOLDER.search(line)
+            (
+                f"{path}:{number}: {line.strip()}"
+                for path, text in subject.scripts(example).items()
+                for number, line in enumerate(text.splitlines(), 1)
+                if PLACEHOLDER.search(line)
+            ),
+            "a placeholder that nobody will replace:",
         )
 
     def test_a_header_holds_comments_only(self, subject: Subject, example: Path) -> None:

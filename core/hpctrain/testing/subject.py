@@ -7,14 +7,19 @@ that administrators installed, and roles are bound as on a computer that is not 
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 
 import attrs
+import pytest
 
-from hpctrain.errors import ConfigError
-from hpctrain.hooks.load import find
+from hpctrain.errors import ConfigError, HpctrainError
+from hpctrain.hooks.load import SINGULAR, find, load
 from hpctrain.hooks.scan import Entry, names
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.job import JobFiles
@@ -25,6 +30,8 @@ from hpctrain.run.bind import bind
 from hpctrain.runfile.facts import load_cluster
 from hpctrain.runfile.reading.text import Document, read_toml
 from hpctrain.session import Session
+from hpctrain.ui.problem import problem_lines
+from hpctrain.ui.term import Term
 
 SHAPES = Path(__file__).parent / "shapes"
 """Run files of every size that every cluster must plan."""
@@ -39,6 +46,15 @@ def environ(site: str = "/dev") -> dict[str, str]:
         "HPCTRAIN_SITE": site,
         "HPCTRAIN_DISABLE_HOOKS": " ".join(names("hooks")),
     }
+
+
+@contextmanager
+def plain_failures() -> Iterator[None]:
+    """Fail with what is wrong with the plugin; the way through hpctrain to it helps nobody."""
+    try:
+        yield
+    except HpctrainError as error:
+        pytest.fail("\n".join(problem_lines(error.problems, Term(io.StringIO()))), pytrace=False)
 
 
 ROLES = ("assets", "checkpoints", "env", "runs", "state")
@@ -61,7 +77,32 @@ class Subject:
     @cached_property
     def entry(self) -> Entry:
         """The plugin's entry point; ConfigError when no installed distribution has it."""
-        return find("clusters", self.name)
+        return self.installed("clusters", self.name)
+
+    @staticmethod
+    def installed(kind: str, name: str) -> Entry:
+        """The entry point of a plugin; a ConfigError says how its author installs it."""
+        if name in names(kind):
+            return find(kind, name)
+        raise ConfigError.of(
+            "no-plugin",
+            f'no {SINGULAR[kind]} "{name}" is installed in {sys.prefix}',
+            hint="pip install -e .      (in the folder of its pyproject.toml)",
+        )
+
+    def read(self) -> None:
+        """Read all that must be readable before anything else can be tested."""
+        load(self.entry)
+        load_cluster(self.folder)
+
+    @cached_property
+    def unreadable(self) -> HpctrainError | None:
+        """Why nothing of it can be tested."""
+        try:
+            self.read()
+        except HpctrainError as error:
+            return error
+        return None
 
     @cached_property
     def folder(self) -> Path:
@@ -113,13 +154,15 @@ class Subject:
     def plan(self, run_file: Path) -> Plan:
         """The plan of a run file here; made once."""
         if run_file not in self._plans:
-            self._plans[run_file] = self.session(run_file).plan()
+            with plain_failures():
+                self._plans[run_file] = self.session(run_file).plan()
         return self._plans[run_file]
 
     def scripts(self, run_file: Path) -> dict[str, str]:
         """Every bash script of the run, by its path in the run directory."""
-        session = self.session(run_file)
-        files = rendered(session, binding_of(session))
+        with plain_failures():
+            session = self.session(run_file)
+            files = rendered(session, binding_of(session))
         return {path: text for path, text in files.items() if path.endswith(".sh") and isinstance(text, str)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import io
 import json
 import shutil
 import tempfile
@@ -12,14 +11,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hpctrain.errors import ConfigError, HpctrainError
-from hpctrain.hooks.load import SINGULAR, find, load
+from hpctrain.errors import ConfigError
+from hpctrain.hooks.load import SINGULAR, load
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import Entry
 from hpctrain.testing.base import Base, none
 from hpctrain.testing.subject import Subject, environ
-from hpctrain.ui.problem import problem_lines
-from hpctrain.ui.term import Term
 
 MACHINE = Path(__file__).parent / "machine"
 """The site file that makes two nodes with GPUs of the cluster `local`, and run files for one and for both."""
@@ -51,9 +48,13 @@ class TechnologySubject(Subject):
             self.environ = environ(str(MACHINE))
 
     @cached_property
-    def plugin(self) -> Entry:
+    def entry(self) -> Entry:
         """The entry point of the plugin that is tested; ConfigError where none is installed."""
-        return find(self.kind, self.technology)
+        return self.installed(self.kind, self.technology)
+
+    def read(self) -> None:
+        """Read all that must be readable before anything else can be tested."""
+        Hooks().add(self.entry, load(self.entry))
 
     @cached_property
     def examples(self) -> list[Path]:
@@ -93,13 +94,9 @@ class TechnologyBase(Base):
     def test_the_plugin_loads_and_answers_its_hooks(self) -> None:
         subject = self.subject_here()
         assert isinstance(subject, TechnologySubject)
-        try:
-            module = load(subject.plugin)
-            Hooks().add(subject.plugin, module)
-        except HpctrainError as error:
-            none(problem_lines(error.problems, Term(io.StringIO())))
-            raise
-        duty = f"{SINGULAR[self.kind]} {subject.plugin.label} must answer"
+        self.must_be_readable()
+        module = load(subject.entry)
+        duty = f"{SINGULAR[self.kind]} {subject.entry.label} must answer"
         none(
             f"{duty} {hook}: def {hook}(…) with @hookimpl in {module.__file__}"
             for hook in self.hooks

@@ -23,7 +23,7 @@ from hpctrain_job import resume
 
 ONE_NODE = MACHINE / "one-node.toml"
 START = "/kit/start"
-BY_CORE = ("export HPC_CHECKPOINTS=", 'mkdir -p "$HPC_CHECKPOINTS"')
+BY_CORE = ("export HPC_CHECKPOINTS=", 'mkdir -p "$HPC_CHECKPOINTS"', "hpc_check_saves ", "hpc_watch_saves ")
 """What every training job says of the folder, whether its trainer uses it or not."""
 
 

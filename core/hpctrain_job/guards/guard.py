@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hpctrain_job import attempts, documents, fence
+from hpctrain_job import attempts, documents, fence, resume
 from hpctrain_job.guards import ends
 from hpctrain_job.guards.board import Beat, Board, Order, Phase, State
 from hpctrain_job.guards.lead import Finish, Halt, Settled, Terms, View, next_step
@@ -131,8 +131,11 @@ class Guard:
     def _environ(self, order: Order, at: int, rank: int, local: int) -> dict[str, str]:
         head = f"{order.nodes[0]}{self.layout.suffix}" if self.layout.nodes > 1 else "127.0.0.1"
         name = f"{self.environ['HPC_JOB']}.{self.environ['HPC_ATTEMPT']}.{self.name}.{order.attempt}"
+        environ = dict(self.environ)
+        if order.attempt > 1:  # the job has read the newest checkpoint of its beginning, not this one's
+            environ.pop(resume.CHECKED, None)
         return {
-            **self.environ,
+            **environ,
             "HPC_RANK": str(rank),
             "HPC_LOCAL_RANK": str(local),
             "HPC_NODE_RANK": str(at),

@@ -106,9 +106,9 @@ class Node:
             node_rank=self.node_rank,
             numbers=document["numbers"],
             pending=Operation(*pending) if pending else None,
-            order=document.get("order", ""),
-            orders=frozenset(document.get("orders", ())),
-            stack=tuple(document["stack"]),
+            order=document["order"],
+            orders=frozenset(document["orders"]),
+            stack=tuple(map(str, document["stack"])),
             doing=self._doing(document, looks),
             watched=looks[-1].at - looks[0].at if looks else 0.0,
         )
@@ -143,7 +143,10 @@ def checked(document: Any) -> Document:
     """A pulse that is whole; else a ValueError, KeyError or TypeError."""
     if not isinstance(document, dict):
         raise TypeError("a pulse is a table")
+    pulse: dict[str, Any] = {"order": "", "orders": [], **document}
     types = {
+        "order": str,
+        "orders": list,
         "rank": int,
         "pid": int,
         "at": float,
@@ -153,16 +156,17 @@ def checked(document: Any) -> Document:
         "members": dict,
     }
     for key, expected in {**types, "stack": list}.items():
-        if not isinstance(document[key], expected):
+        if not isinstance(pulse[key], expected):
             raise TypeError(f"{key} is not of its type")
-    if not all(isinstance(number, int) for number in document["numbers"].values()):
+    if not all(isinstance(number, int) for number in pulse["numbers"].values()):
         raise ValueError("numbers are numbers")
-    if document.get("pending") is not None:
-        group, number, name, size = document["pending"]
-        document["pending"] = (str(group), int(number), str(name), str(size))
-    for packed in document["members"].values():
-        groups.unpack(packed)
-    return document
+    if pulse.get("pending") is not None:
+        group, number, name, size = pulse["pending"]
+        pulse["pending"] = (str(group), int(number), str(name), str(size))
+    pulse["orders"] = list(map(str, pulse["orders"]))
+    for packed in pulse["members"].values():
+        groups.unpack(str(packed))
+    return pulse
 
 
 def _is_same(document: Document) -> bool:

@@ -39,7 +39,8 @@ def read(folder: Path, own_page: Path, silent: float) -> Look:
     members: dict[str, tuple[int, ...]] = {}
     stills: list[float] = []
     for path, document in _pages(folder):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # cut off by a full disk
+        # cut off by a full disk
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             age = max(0.0, now - path.stat().st_mtime)
             page = [_rank(row) for row in document["ranks"]]
             still = float(document["still"]) + age
@@ -60,9 +61,12 @@ def _rank(row: dict[str, Any]) -> Rank:
     return Rank(
         **{
             **row,
+            "rank": int(row["rank"]),
+            "node": str(row["node"]),
+            "numbers": {str(group): int(number) for group, number in row["numbers"].items()},
             "pending": Operation(**pending) if pending else None,
-            "orders": frozenset(row["orders"]),
-            "stack": tuple(row["stack"]),
+            "orders": frozenset(map(str, row["orders"])),
+            "stack": tuple(map(str, row["stack"])),
             "doing": Doing[row["doing"]],
         }
     )

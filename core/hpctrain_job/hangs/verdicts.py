@@ -89,7 +89,7 @@ def newest(step: Path, job: str = "") -> Written | None:
     except OSError:
         return None
     for line in reversed(lines):
-        with contextlib.suppress(ValueError, TypeError, KeyError):
+        with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError):
             written = _written(documents.parse(line))
             if not job or written.job == job:
                 return written if written.holds else None
@@ -103,18 +103,22 @@ def blamed(step: Path, job: str, nodes: Sequence[str]) -> tuple[str, ...]:
         return ()
     if not nodes:
         return written.nodes
-    return tuple(nodes[number] for number in written.node_ranks if number < len(nodes))
+    return tuple(nodes[number] for number in written.node_ranks if 0 <= number < len(nodes))
 
 
 def _written(document: Any) -> Written:
-    if document["kind"].upper() not in Kind.__members__:
+    kind = str(document["kind"])
+    if kind.upper() not in Kind.__members__:
         raise ValueError("a kind of another version")
     return Written(
         at=float(document["at"]),
         job=str(document["job"]),
-        kind=document["kind"],
+        kind=kind,
         words=str(document["words"]),
-        **{key: tuple(document[key]) for key in ("ranks", "nodes", "node_ranks", "evidence")},
+        ranks=tuple(map(int, document["ranks"])),
+        nodes=tuple(map(str, document["nodes"])),
+        node_ranks=tuple(map(int, document["node_ranks"])),
+        evidence=tuple(map(str, document["evidence"])),
         holds=bool(document["holds"]),
         ends=bool(document["ends"]),
     )

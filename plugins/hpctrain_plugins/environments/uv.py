@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
 from hpctrain.plugin import Cluster, Layer, Pin, Plan, Problem, RunSpec, Step, hookimpl
 from hpctrain_plugins.environments.wheels import options, unverified
@@ -21,6 +21,10 @@ HPCTRAIN_API = 1
 @frozen(kw_only=True)
 class Options(options.Options):
     """An environment that uv builds from the wheel house; the keys are those of `[environment.venv]`."""
+
+    own_python: bool = field(default=False, metadata=options.APART)
+    """Fetch uv's own build of the Python, with the wheels, and make the environment from it: for sites that
+    have none of the version. `python`, a program of the site's, comes before it."""
 
 
 @hookimpl

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 HPCTRAIN_API = 1
 
+SYNONYMS = {"qsub": "submit", "qdel": "cancel", "qstat": "runs"}
+"""Programs of the scheduler -> the command that does the same of a run here."""
+
 
 @hookimpl
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:

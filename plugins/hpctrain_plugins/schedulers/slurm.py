@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 
 HPCTRAIN_API = 1
 
+SYNONYMS = {
+    "sbatch": "submit",
+    "srun": "exec",
+    "salloc": "shell",
+    "scancel": "cancel",
+    "squeue": "runs",
+    "sacct": "runs",
+}
+"""Programs of the scheduler -> the command that does the same of a run here."""
+
 NAME = "slurm"
 
 

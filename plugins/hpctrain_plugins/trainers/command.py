@@ -14,11 +14,13 @@ import attrs
 from hpctrain.plugin import (
     Cluster,
     Cmd,
+    Configs,
     EnvVar,
     How,
     Join,
     Layer,
     Layout,
+    Numbers,
     Pattern,
     Plan,
     Problem,
@@ -59,6 +61,7 @@ _VARIABLES = {
 }
 _PLACES = (*_VARIABLES, "gpus_per_node")
 FILE = "metrics.jsonl"
+_BATCH = "HPC_GLOBAL_BATCH_SIZE"
 _START = (EnvVar(name="HPC_START", value=starts.chosen(), why="where this attempt starts"),)
 
 
@@ -83,7 +86,7 @@ class Options:
 
 
 @hookimpl
-def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], configs: Configs) -> Train:
     """The user's program with its places filled in."""
     options = options_of(run)
     code = assets.get("code")
@@ -103,6 +106,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
                 *caches.env(cluster),
                 *tracker.mode(run, cluster, used=False),
                 *(_START if start != "" else ()),
+                *_batch(run),
             ),
             job=(*caches.job(cluster), *beginning.job),
             binds=beginning.binds,
@@ -112,6 +116,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         checkpoints=layout,
         start=start,
         progress=() if options.metrics == FILE else (Pattern(regex=options.metrics),),
+        numbers=_numbers(run, configs),
     )
 
 
@@ -119,6 +124,32 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:  # noqa: ARG001
     """What is wrong with `[train.command]` before anything is written."""
     return _problems(options_of(run), run)
+
+
+def _batch(run: RunSpec) -> tuple[EnvVar, ...]:
+    """The rows of a step for a program that reads them."""
+    rows = run.train.global_batch_size
+    why = "train.global_batch_size: the rows of one step of all ranks together"
+    return (EnvVar(name=_BATCH, value=str(rows), why=why),) if rows else ()
+
+
+def _numbers(run: RunSpec, configs: Configs) -> Numbers:
+    """The size of the one model that the run names; what the program does with it, nobody knows here."""
+    rows = run.train.global_batch_size
+    known = [configs[name] for name in run.assets if name in configs]
+    if len(known) != 1:
+        return Numbers(rows_per_step=rows)
+    from hpctrain_job.shape import Shape
+
+    shape = Shape.of(known[0])
+    if shape is None:
+        return Numbers(rows_per_step=rows)
+    return Numbers(
+        rows_per_step=rows,
+        parameters=shape.parameters,
+        active=shape.of_experts,
+        leaves_out=("memory and time: they depend on what the program does",),
+    )
 
 
 def _layout(options: Options) -> Layout | None:

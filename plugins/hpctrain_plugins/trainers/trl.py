@@ -19,6 +19,7 @@ from hpctrain.plugin import (
     Asset,
     Cluster,
     Cmd,
+    Configs,
     EnvVar,
     How,
     Join,
@@ -96,9 +97,9 @@ _PROGRESS = (
 
 
 @hookimpl
-def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], configs: Configs) -> Train:
     """`python -m hpctrain_trl` in every rank, its settings in one JSON file."""
-    options = options_of(run)
+    options = shared_out(run, cluster)
     program: tuple[Word, ...] = (
         *("-m", "hpctrain_trl", "--config"),
         Join(Var("HPC_RUN"), f"/steps/train/{_CONFIG}"),
@@ -119,19 +120,30 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
             format="peft" if options.method == "lora" else "hf",
             name=CHECKPOINT,
             complete=CHECKPOINT_LAST,
+            manifests=True,
         ),
         start=_start(run, assets),
         progress=(Pattern(regex=_PROGRESS),),
         before=_fields(run, options, assets),
         code=("hpctrain_trl",),
-        numbers=trl_numbers.numbers(options, world_of(run, cluster)),
+        numbers=trl_numbers.numbers(
+            options,
+            trl_numbers.Ranks.of(run, cluster, world_of(run, cluster)),
+            _config(run, options, configs),
+        ),
     )
 
 
 @hookimpl
 def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:  # noqa: ARG001
     """What is wrong with `[train.trl]` before anything is written."""
-    return trl_checks.problems(options_of(run), run, world_of(run, cluster))
+    world = world_of(run, cluster)
+    yield from trl_checks.problems(options_of(run), run, world)
+    if run.train.global_batch_size is not None:
+        from hpctrain_plugins.trainers import batches
+
+        passes = options_of(run).gradient_accumulation_steps
+        yield from batches.problems(run, world, passes=passes, key="train.trl.gradient_accumulation_steps")
 
 
 @hookimpl
@@ -153,6 +165,29 @@ def diagnose_rules() -> Iterable[Rule]:
 def options_of(run: RunSpec) -> Any:
     """The run's `[train.trl]`; the defaults where the run file has no such table."""
     return run.train.options if isinstance(run.train.options, Options) else Options()
+
+
+def shared_out(run: RunSpec, cluster: Cluster) -> Any:
+    """The options with the rows and passes of a rank that make up the step that the run asks for."""
+    options = options_of(run)
+    if run.train.global_batch_size is None:
+        return options
+    from hpctrain_plugins.trainers import batches  # most run files leave it to the machine
+
+    share = batches.share(run, options.per_device_train_batch_size, world_of(run, cluster))
+    if share is None:
+        return options
+    return attrs.evolve(
+        options, per_device_train_batch_size=share.micro, gradient_accumulation_steps=share.passes
+    )
+
+
+def _config(run: RunSpec, options: Any, configs: Configs) -> Mapping[str, Any] | None:
+    """The `config.json` of the model that is trained, where it can be read."""
+    if options.config:
+        return dict(options.config)
+    key = starts.key_of(run) if run.checkpoint.start else trl_checks.parts(options.model)[0]
+    return configs.get(key)
 
 
 def world_of(run: RunSpec, cluster: Cluster) -> int:
@@ -179,7 +214,7 @@ def _settings(run: RunSpec, cluster: Cluster, options: Any, assets: Mapping[str,
         "config": dict(options.config),
         "run_name": options.run_name or run.name,
         "save_every_s": run.checkpoint.every.seconds if run.checkpoint.every else 0,
-        "save_total_limit": run.checkpoint.keep,
+        "save_total_limit": run.checkpoint.keep or FIELDS["save_total_limit"].default,
         "resume": starts.word(run.checkpoint.resume, assets),
         "peak_tflops": cluster.hardware.peak_tflops,
     }

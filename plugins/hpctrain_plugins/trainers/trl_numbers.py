@@ -1,10 +1,14 @@
-"""Size and effort of a run, from the shape that its run file states."""
+"""Size and effort of a run, from the shape of its model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hpctrain.plugin import Numbers
+from attrs import frozen
+
+from hpctrain.plugin import Cluster, Numbers, RunSpec
+from hpctrain_plugins.trainers import ranks
 
 if TYPE_CHECKING:
     from hpctrain_job.shape import Shape
@@ -12,45 +16,71 @@ if TYPE_CHECKING:
 _GB = 1e9
 _ADAM = 8
 """Bytes of AdamW's two moments for one trained weight."""
+_LEFT_OUT = "memory: activations and what the runtime itself takes"
 
 
-def numbers(options: Any, world: int) -> Numbers:
+@frozen
+class Ranks:
+    """How many train, and how many of them on one node."""
+
+    world: int
+    node: int
+
+    @classmethod
+    def of(cls, run: RunSpec, cluster: Cluster, world: int) -> Ranks:
+        """Those of a run, of which `world` train."""
+        nodes = run.resources.nodes or -(-world // max(1, ranks.gpus_per_node(run, cluster)))
+        return cls(world=world, node=max(1, world // max(1, nodes)))
+
+
+def numbers(options: Any, ranks: Ranks, config: Mapping[str, Any] | None = None) -> Numbers:
     """What is known before the job; what is not stays None and is named."""
-    rows = options.per_device_train_batch_size * options.gradient_accumulation_steps * world
+    rows = options.per_device_train_batch_size * options.gradient_accumulation_steps * ranks.world
     left_out = ["padding: rows shorter than max_length count as full"]
     if not options.max_steps:
         left_out.append("steps: they follow from the number of rows")
-    shape = _shape(options)
+    shape = _shape(config)
     tokens = rows * options.max_length
     steps = options.max_steps or None
     if shape is None:
-        left_out.append("size: the run file does not state the model's shape (train.trl.config)")
-        return Numbers(tokens_per_step=tokens, steps=steps, leaves_out=tuple(left_out))
+        left_out.append(_no_size(config))
+        return Numbers(rows_per_step=rows, tokens_per_step=tokens, steps=steps, leaves_out=tuple(left_out))
     from hpctrain_job.shape import hardware
 
     lora = options.method == "lora"
     trained = _adapters(options, shape) if lora else shape.parameters
+    memory = _Memory(options, shape.parameters, trained, ranks) if trained else None
     return Numbers(
         parameters=shape.parameters,
         trained=trained,
-        active=shape.active if shape.active < shape.parameters else None,
+        active=shape.of_experts,
+        rows_per_step=rows,
         tokens_per_step=tokens,
         steps=steps,
         flops_per_token=shape.flops_per_token(options.max_length, frozen=lora),
         flops_causal=shape.flops_per_token(options.max_length, causal=True, frozen=lora),
         hardware=hardware(frozen=lora) if options.activation_checkpointing else 1.0,
-        memory_gb=_memory(options, shape.parameters, trained, world) if trained else None,
-        leaves_out=(*left_out, "memory: activations and what the runtime itself takes"),
+        memory_gb=memory.gpu_gb if memory else None,
+        loading_gb=memory.loading_gb if memory else None,
+        saving_gb=memory.saving_gb if memory else None,
+        checkpoint_gb=memory.checkpoint_gb if memory else None,
+        leaves_out=(*left_out, _LEFT_OUT),
     )
 
 
-def _shape(options: Any) -> Shape | None:
-    """The model's shape where the run file states it; only then its arithmetic is loaded."""
-    if not options.config:
+def _shape(config: Mapping[str, Any] | None) -> Shape | None:
+    """The model's shape where its `config.json` can be read; only then its arithmetic is loaded."""
+    if not config:
         return None
     from hpctrain_job.shape import Shape
 
-    return Shape.of(options.config)
+    return Shape.of(config)
+
+
+def _no_size(config: Mapping[str, Any] | None) -> str:
+    if config:
+        return f"size: models of the type {config.get('model_type', '?')} are not counted here"
+    return "size: the model's config.json cannot be read from here (hpctrain lock reads that of the hub)"
 
 
 def _adapters(options: Any, shape: Shape) -> int | None:
@@ -63,19 +93,44 @@ def _adapters(options: Any, shape: Shape) -> int | None:
     return shape.adapters(options.lora_r, chosen.__contains__)
 
 
-def _memory(options: Any, parameters: int, trained: int, world: int) -> float:
-    """Weights, gradients and AdamW's moments on one GPU; ZeRO divides them by stage, FSDP all."""
-    half = options.dtype == "bfloat16" or (options.dtype == "auto" and options.method == "lora")
-    weights = parameters * (2 if half else 4)
-    moments = trained * _ADAM
-    gradients = trained * 4
-    if options.method == "lora":
-        weights += trained * 4
-    stage = 3 if options.fsdp else options.zero_stage
-    if stage >= 1:
-        moments //= world
-    if stage >= 2:
-        gradients //= world
-    if stage == 3:
-        weights //= world
-    return round((weights + moments + gradients) / _GB, 3)
+class _Memory:
+    """What weights, gradients and AdamW's moments take, on a GPU, on a node and on the disk."""
+
+    def __init__(self, options: Any, parameters: int, trained: int, ranks: Ranks) -> None:
+        half = options.dtype == "bfloat16" or (options.dtype == "auto" and options.method == "lora")
+        self.weights = parameters * (2 if half else 4)
+        self.adapters = trained * 4 if options.method == "lora" else 0
+        self.trained, self.ranks = trained, ranks
+        self.stage = 3 if options.fsdp else options.zero_stage
+        self.sharded = options.fsdp
+
+    @property
+    def gpu_gb(self) -> float:
+        """On one GPU; ZeRO divides them by stage, FSDP all."""
+        weights, moments, gradients = self.weights + self.adapters, self.trained * _ADAM, self.trained * 4
+        if self.stage >= 1:
+            moments //= self.ranks.world
+        if self.stage >= 2:
+            gradients //= self.ranks.world
+        if self.stage == 3:
+            weights //= self.ranks.world
+        return round((weights + moments + gradients) / _GB, 3)
+
+    @property
+    def loading_gb(self) -> float:
+        """Every rank reads the whole model; with stage 3 of ZeRO only its part."""
+        copies = self.ranks.node if self.stage < 3 or self.sharded else self.ranks.node / self.ranks.world
+        return round(self.weights * copies / _GB, 3)
+
+    @property
+    def saving_gb(self) -> float:
+        """The first rank writes the model from memory, gathered first; with FSDP each rank its part."""
+        if self.sharded:
+            share = self.ranks.node / self.ranks.world
+            return round((self.weights + self.trained * _ADAM) * share / _GB, 3)
+        return round((self.adapters or self.weights) / _GB, 3)
+
+    @property
+    def checkpoint_gb(self) -> float:
+        """What is trained, with its moments."""
+        return round(((self.adapters or self.weights) + self.trained * _ADAM) / _GB, 3)

@@ -8,6 +8,7 @@ step() { printf '\n== %s\n' "$*"; }
 
 step '0 uv resolves the versions on the login node; a login node has none'
 export PATH=$HOME/.local/bin:$PATH
+module load miniforge3/23.11.0-0
 python3 -m venv ~/uv
 ~/uv/bin/pip install -q --disable-pip-version-check uv
 mkdir -p ~/.local/bin

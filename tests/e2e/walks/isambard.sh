@@ -7,6 +7,7 @@ data=${WALK_DATA:-hpctrain data}
 step() { printf '\n== %s\n' "$*"; }
 
 step '0 uv, which resolves packages: a wheel of the index, nothing is piped into a shell'
+module load cray-python # the system's own Python is too old
 python3 -m venv ~/tools
 ~/tools/bin/pip install --quiet uv
 PATH=~/tools/bin:$PATH

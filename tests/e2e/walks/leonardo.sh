@@ -6,6 +6,7 @@ run=nemotron-lora.toml
 step() { printf '\n== %s\n' "$*"; }
 
 step '0 uv, which resolves packages for a machine that is not this one'
+module load python/3.11.7
 python3 -m venv ~/tools
 ~/tools/bin/pip install --quiet uv
 PATH=~/tools/bin:$PATH

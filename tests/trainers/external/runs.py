@@ -65,7 +65,7 @@ def problems(module: ModuleType, run: RunSpec, gpus: int = 4, pins: tuple[Pin, .
 
 def _hook_answer(module: ModuleType, run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...] = ()) -> Train:
     """The hook with the arguments that it takes."""
-    offered = {"run": run, "cluster": cluster, "assets": ASSETS, "pins": pins}
+    offered = {"run": run, "cluster": cluster, "assets": ASSETS, "pins": pins, "configs": {}}
     taken = signature(module.train_command).parameters
     answer: Train = module.train_command(**{name: offered[name] for name in taken})
     return answer

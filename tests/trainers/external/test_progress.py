@@ -76,9 +76,9 @@ def _planned(name: str) -> Any:
     """The trainer's own answer, with its patterns."""
     if name == "command":
         options = command.Options(argv=("python", "train.py"), metrics=ITER)
-        return command.train_command(plans.run("command", options), plans.cluster(), plans.ASSETS)
+        return command.train_command(plans.run("command", options), plans.cluster(), plans.ASSETS, {})
     if name == "trl":
-        return trl.train_command(plans.run("trl", trl.Options()), plans.cluster(), plans.ASSETS)
+        return trl.train_command(plans.run("trl", trl.Options()), plans.cluster(), plans.ASSETS, {})
     module = next(m for m in FILES if name == m.NAME)
     return runs.train(module, runs.spec(module, *FILES[module]))
 

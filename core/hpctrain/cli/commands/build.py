@@ -43,7 +43,7 @@ def command(
     if rebuild:
         packages = [_package(session, name) for name in rebuild]
         session = lock_first(out, session, locked=locked)
-        session = session.with_pins(rebuilt(session.pins, packages))
+        session = session.with_pins(rebuilt(session.lock.pins, packages))
     return prepare(out, session, locked=locked, wait=wait)
 
 

@@ -18,10 +18,7 @@ from hpctrain.run.directory import RunDirectory
 from hpctrain.run.find import find
 from hpctrain.run.growing import every_line
 from hpctrain.run.live import LiveRun, steps_of
-from hpctrain.run.status import SAVED
-
-BAD = (State.FAILED, State.CANCELLED)
-"""How a step ended badly."""
+from hpctrain.run.status import BAD, SAVED
 
 
 @click.command("logs")

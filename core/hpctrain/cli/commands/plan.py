@@ -87,8 +87,9 @@ def _table(
         plans = {name: document(plan, session.survey()) for name, (session, plan) in planned.items()}
         out.document("plans", plans=plans | {name: refusal(error) for name, error in refused.items()})
     else:
-        table = show_plan.on_many({name: plan for name, (_, plan) in planned.items()}, refused)
-        out.lines(table.lines(out.term))
+        from hpctrain.cli.show import plans_text
+
+        out.lines(plans_text.lines({name: plan for name, (_, plan) in planned.items()}, refused, out.term))
     return 0 if any(not fatal(plan.problems) for _, plan in planned.values()) else 2
 
 

@@ -15,13 +15,14 @@ from hpctrain.cli.out import Out
 from hpctrain.cli.shared.survived import goes_on, survived
 from hpctrain.cli.show import live_line, watch_screen
 from hpctrain.cli.show.watch_screen import View
-from hpctrain.errors import HpctrainError
+from hpctrain.errors import HpctrainError, JobFailed
 from hpctrain.model.job import State
 from hpctrain.run import logs
 from hpctrain.run.beside import Beside
 from hpctrain.run.find import open_run
 from hpctrain.run.fleet import Fleet
 from hpctrain.run.growing import Growing, start_of_last
+from hpctrain.run.status import BAD
 from hpctrain.run.vitals import Vitals
 from hpctrain.run.waiting import is_over
 from hpctrain.run.watching import Watched
@@ -44,11 +45,14 @@ def command(out: Out, run: str | None, once: bool) -> int:
     """Watch RUN, or all runs that live: state, steps, time left, losses, rates, the curve, the log.
 
     `q` leaves, and the run goes on. In a pipe it prints a line when something happens, at most one a minute.
+    Exit 8: RUN ended badly while it was watched.
     """
     look: Callable[[], Snapshot] = OneRun(out, run) if run else AllRuns(out)
     if once or out.flags.json or not _has_screen(out):
-        return _lines(out, look, once=once)
-    return _screen(out, look)
+        last = _lines(out, look, once=once)
+    else:
+        last = _screen(out, look)
+    return 0 if once or run is None else _exit_code(last)
 
 
 @frozen(kw_only=True)
@@ -121,7 +125,14 @@ def _has_screen(out: Out) -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and out.term.progress == "bar"
 
 
-def _screen(out: Out, look: Callable[[], Snapshot]) -> int:
+def _exit_code(snapshot: Snapshot) -> int:
+    """Of one run that was watched to its end, as `submit --wait` and `logs -f` say it."""
+    ended_badly = snapshot.is_over and any(vitals.state in BAD for vitals in snapshot.runs)
+    return JobFailed.exit_code if ended_badly else 0
+
+
+def _screen(out: Out, look: Callable[[], Snapshot]) -> Snapshot:
+    """Draw until the end, or until the user leaves; the last look."""
     snapshot = look()  # what is wrong with the name of the run is spoken_of before the screen is taken
     if not snapshot.is_over:
         beside = Beside(look, LOOK_SECONDS)
@@ -134,12 +145,12 @@ def _screen(out: Out, look: Callable[[], Snapshot]) -> int:
                 snapshot = beside.newest() or snapshot
         if left:
             goes_on(out, _title(snapshot))
-            return 0
+            return snapshot
     _say(out, snapshot)
-    return 0
+    return snapshot
 
 
-def _lines(out: Out, look: Callable[[], Snapshot], *, once: bool) -> int:
+def _lines(out: Out, look: Callable[[], Snapshot], *, once: bool) -> Snapshot:
     """A line for each run when its state or its step has changed; all runs again after a minute at most."""
     spoken_of: dict[str, tuple[object, float]] = {}
     snapshot = look()
@@ -162,7 +173,7 @@ def _lines(out: Out, look: Callable[[], Snapshot], *, once: bool) -> int:
             snapshot = look()
     if not snapshot.runs:
         out.say(NONE)
-    return 0
+    return snapshot
 
 
 def _last_line(out: Out, title: str) -> None:

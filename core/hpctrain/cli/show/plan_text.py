@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from hpctrain.errors import HpctrainError
+from hpctrain.cli.show.plan_numbers import numbers_of
 from hpctrain.model.layer import How
 from hpctrain.model.plan import Plan, PlannedStep, Survey
-from hpctrain.model.train import Numbers
 from hpctrain.plan import chain, predict
 from hpctrain.plan.around import RUN_FILE
 from hpctrain.plan.words import set_by, word_text
@@ -27,7 +25,7 @@ def plan_lines(plan: Plan, survey: Survey, term: Term, *, full: bool = False) ->
     """All lines that `hpctrain plan` prints."""
     lines = [*term.wrapped(header(plan)), *steps(plan, survey).lines(term)]
     lines += [part for line in footer(plan, survey) for part in term.wrapped(line)]
-    numbers = facts(tuple(numbers_of(plan)), term)
+    numbers = facts(tuple(numbers_of(plan, survey)), term)
     lines += ["", *numbers] if numbers else []
     train = plan.step_named("train")
     if train is not None and train.around.env:
@@ -97,11 +95,12 @@ def place(item: PlannedStep) -> str:
 
 
 def now(item: PlannedStep, plan: Plan, survey: Survey) -> str:
-    """exists, build, job, waits, after N; `?` where this machine cannot know."""
+    """exists, with its owner where that is another user; build, job, waits, after N; `?` where this machine
+    cannot know."""
     if not survey.is_on_cluster:
         return "?"
     if survey.artifact_exists.get(item.name):
-        return "exists"
+        return f"exists ({survey.owners[item.name]})" if item.name in survey.owners else "exists"
     if item.name in survey.refusals:
         return f"refused ({survey.refusals[item.name].owner})"
     if item.waits:
@@ -154,22 +153,18 @@ def _earlier(survey: Survey) -> list[str]:
 
 
 def _work_left(plan: Plan, survey: Survey) -> list[str]:
-    if not survey.is_on_cluster:
-        return [f"not on {plan.cluster.name}: what exists is not known here"]
     todo = [(n, s) for n, s in enumerate(plan.steps, 1) if not survey.artifact_exists.get(s.name)]
     local_steps = [(n, s) for n, s in todo if s.here and not s.waits]
-    jobs = [s for _, s in todo if not s.here]
-    parts = (
-        [f"here now: {_local_summary([n for n, _ in local_steps], [s for _, s in local_steps], survey)}"]
-        if local_steps
-        else []
-    )
-    if jobs:
-        links = chain.of(plan)
-        times = {chain.TRAIN: links.attempts} if links else {}
-        hours = sum(s.step.minutes * s.step.launch.job_nodes * times.get(s.name, 1) for s in jobs) / 60
-        count = sum(times.get(s.name, 1) for s in jobs)
-        parts.append(f"{count} job{'s' if count != 1 else ''}, at most {hours:,.1f} node-hours")
+    parts = []
+    if not survey.is_on_cluster:
+        parts.append(f"not on {plan.cluster.name}: what exists is not known here")
+    elif local_steps:
+        numbers, items = [n for n, _ in local_steps], [s for _, s in local_steps]
+        parts.append(f"here now: {_local_summary(numbers, items, survey)}")
+    cost = predict.cost(plan, [s for _, s in todo])
+    if cost.jobs:
+        jobs = f"{cost.jobs} job{'s' if cost.jobs != 1 else ''}"
+        parts.append(f"{jobs}, at most {text.hours(cost.node_hours)} node-hours")
     return ["; ".join(parts)] if parts else ["everything is done already"]
 
 
@@ -197,72 +192,6 @@ def _ranges(numbers: list[int]) -> str:
     return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in ranges)
 
 
-def numbers_of(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Parameters, memory, tokens, time: what is known, each with what it leaves out."""
-    numbers = plan.train.numbers if plan.train else Numbers()
-    if plan.train is not None and plan.train.start != "":
-        yield (
-            "start",
-            f"{word_text(plan.train.start)} (first attempt; later ones: the run's own newest checkpoint)",
-        )
-    if numbers.parameters is not None:
-        trained = numbers.trained
-        part = trained / numbers.parameters if trained is not None else 1
-        share = f", {text.amount(trained)} trained ({text.percent(part, places=2)})" if part < 1 else ""
-        active = f", {text.amount(numbers.active)} a token" if numbers.active is not None else ""
-        yield "model", f"{text.amount(numbers.parameters)} parameters{active}{share}"
-    if numbers.memory_gb is not None:
-        has = plan.cluster.hardware.gpu_memory_gb
-        yield "memory", f"{numbers.memory_gb:.3g} GB" + (f" of {has:g} GB per GPU" if has else "")
-    if numbers.tokens_per_step is not None:
-        steps = f", {text.count(numbers.steps)} steps" if numbers.steps else ""
-        total = f": {text.amount(numbers.tokens_per_step * numbers.steps)}" if numbers.steps else ""
-        yield "tokens", f"{text.count(numbers.tokens_per_step)} a step{steps}{total}"
-    if numbers.vocabulary_padded not in (None, numbers.vocabulary):
-        yield "vocabulary", f"{numbers.vocabulary} trained as {numbers.vocabulary_padded}"
-    if numbers.flops_per_token is not None:
-        yield "work", _work(numbers)
-    seconds = predict.seconds(plan)
-    if seconds is not None:
-        yield "time", f"{text.duration(seconds, rough=True)} predicted at {predict.MFU:.0%} of peak (assumed)"
-    start = startup(plan)
-    if start is not None:
-        yield "start-up", start
-    yield from _tracking(plan)
-    if numbers.leaves_out:
-        yield "without", ", ".join(numbers.leaves_out)
-
-
-def startup(plan: Plan) -> str | None:
-    """`2m predicted: …` from a size on where it is worth knowing; one node's is seconds anywhere."""
-    train = next((s for s in plan.steps if s.step.trains), None)
-    if train is None or train.step.launch.nodes < MANY_NODES or not plan.run.environment.use:
-        return None
-    from hpctrain.plan.startup import MEANS, curves
-
-    launch = train.step.launch
-    shared = curves(launch.nodes, max(1, launch.gpus_per_node))[0]
-    prediction = f"{text.duration(shared.seconds, rough=True)} predicted from {MEANS[shared.way]}"
-    return f"{prediction}, {text.amount(shared.operations)} operations on it: --explain startup"
-
-
-MANY_NODES = 16
-
-
-def _tracking(plan: Plan) -> Iterator[tuple[str, str]]:
-    """`W&B  online: the key is given, and nodes reach the network`."""
-    train = plan.step_named("train")
-    env = train.around.env if train else ()
-    yield from (("W&B", f"{word_text(v.value)}: {v.why}") for v in env if v.name == "WANDB_MODE")
-
-
-def _work(numbers: Numbers) -> str:
-    """`51.5 GFLOP a token (48.25 causal); the hardware does 4/3 of it`."""
-    causal = f" ({numbers.flops_causal / 1e9:.4g} causal)" if numbers.flops_causal is not None else ""
-    hardware_note = f"; the hardware does {numbers.hardware:.2f} times that" if numbers.hardware != 1 else ""
-    return f"{(numbers.flops_per_token or 0) / 1e9:.4g} GFLOP a token{causal}{hardware_note}"
-
-
 def variables(item: PlannedStep, plan: Plan, term: Term, *, full: bool) -> list[str]:
     """The table of a step's variables: value, who set it, where."""
     env = item.around.env
@@ -279,31 +208,3 @@ def variables(item: PlannedStep, plan: Plan, term: Term, *, full: bool) -> list[
 
 _LOUD = {RUN_FILE: -1, "core": 1}
 """What the user set is shown first, what core sets for everybody last."""
-
-
-def on_many(plans: Mapping[str, Plan], refused: Mapping[str, HpctrainError]) -> Table:
-    """`--on all`: one row a cluster; those that refuse come last and say why."""
-    table = Table(
-        Column("CLUSTER", style="name"),
-        Column("FITS"),
-        Column("ASKS"),
-        Column("QUEUE", drop=2),
-        Column("STEPS", right=True, drop=3),
-        Column("DIGEST", drop=1),
-        Column("WHY NOT"),
-    )
-    for name, plan in plans.items():
-        train = plan.step_named("train")
-        fatal = next((p.message for p in plan.problems if p.fatal), "")
-        table.row(
-            name,
-            ("error", "no") if fatal else ("ok", "yes"),
-            size_of(plan),
-            train.queue if train and train.queue else "-",
-            str(len(plan.steps)),
-            plan.digest[:8],
-            fatal or "-",
-        )
-    for name, error in refused.items():
-        table.row(name, ("error", "no"), "-", "-", "-", "-", str(error))
-    return table

@@ -57,6 +57,12 @@ def _check_template(*fields: str) -> Check:
     return check
 
 
+def _check_owners(names: tuple[str, ...]) -> Iterator[Fault]:
+    check = _check_template("account", "project")
+    for number, name in enumerate(names):
+        yield from (fault.under(number) for fault in check(name))
+
+
 def _check_root(text: str) -> Iterator[Fault]:
     """What no shell sees before the folder is made: all of it would stand in the folder's name."""
     yield from _check_template("user", "account", "project", "uid", "home")(text)
@@ -179,4 +185,5 @@ FACT_CHECKS: Mapping[Any, Check] = {
     (Place, "account"): _check_template("account", "project"),
     (Policy, "project"): _check_project,
     (Storage, "path"): _check_root,
+    (Storage, "owners"): _check_owners,
 }

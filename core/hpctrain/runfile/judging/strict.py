@@ -84,7 +84,10 @@ class Strict:
         return self._checked(_constructed(cls, arguments), cls)
 
     def _field(self, value: Any, field: Field) -> Any:
-        structured = self.structure(value, field.kind)
+        try:
+            structured = self.structure(value, field.kind)
+        except Mismatch as error:
+            raise _advised(error, field.instead_of(value)) from None
         attribute = field.attribute
         if attribute.validator is not None:
             try:
@@ -155,6 +158,13 @@ class Strict:
         for plain in PLAIN:  # cattrs looks for these by type before it asks a function
             converter.register_structure_hook(plain, read)
         return converter
+
+
+def _advised(mismatch: Mismatch, advice: str) -> Mismatch:
+    """The same with a note on what other tools call so."""
+    if not advice:
+        return mismatch
+    return Mismatch([attrs.evolve(fault, notes=(*fault.notes, advice)) for fault in mismatch.faults])
 
 
 class _Collect:

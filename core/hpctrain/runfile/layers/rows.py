@@ -19,6 +19,7 @@ ROWS: Mapping[tuple[str, ...], str] = {
     ("network", "var"): "name",
     ("network", "precedent"): "name",
     ("var",): "name",
+    ("reference",): "model",
     ("verify",): "fact",
 }
 """The arrays of cluster.toml, and the key that names a row."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from hpctrain.plugin import (
     Artifact,
     Cluster,
@@ -46,12 +48,14 @@ def steps(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, 
     overlay = request.overlay
     if overlay is None:
         return pull_steps
-    env = _env(request, overlay)
+    env = _env(request, overlay, cluster)
     return (
         *pull_steps,
-        *((_inspect(request),) if request.has is None else ()),
+        *((_inspect(request, cluster),) if request.has is None else ()),
         env,
-        proof.step(request.imported, {"overlay": overlay.key}, request.arch, (env,)),
+        proof.step(
+            request.imported, {"overlay": overlay.key}, request.arch, cluster, request.options.expect, (env,)
+        ),
     )
 
 
@@ -83,7 +87,7 @@ def _pull(request: ImageRequest) -> Step:
     )
 
 
-def _inspect(request: ImageRequest) -> Step:
+def _inspect(request: ImageRequest, cluster: Cluster) -> Step:
     """What the image has, asked in the image."""
     print_it = _inside(request, (), "python3", "-m", "hpctrain_job.packages", stdout=WORK)
     return Step(
@@ -91,17 +95,16 @@ def _inspect(request: ImageRequest) -> Step:
         commands=(print_it,),
         needs=frozenset({Need.TARGET}),
         makes=request.listed,
-        layer=pip_env.layer(),  # what lies in ~/.local is not the image's
+        layer=_inside_layer(request, cluster),
     )
 
 
-def _env(request: ImageRequest, artifact: Artifact) -> Step:
+def _env(request: ImageRequest, artifact: Artifact, cluster: Cluster) -> Step:
     ext3 = request.options.overlay == "ext3"
     room: tuple[Word, ...] = (Join("--overlay=", WORK),) if ext3 else (_bind(VENV, INSIDE),)
     size = ("--sparse", "--size", str(request.options.size_mb), "--create-dir", INSIDE)
     begin = Cmd.of("apptainer", "overlay", "create", *size, WORK) if ext3 else Cmd.of("mkdir", VENV)
     commands = (
-        *_require_image(request),
         begin,
         _inside(request, (), *pip.judged(_listed(request), CONSTRAINT, request.replaced)),
         _inside(request, room, "python3", "-m", "venv", "--system-site-packages", INSIDE),
@@ -117,13 +120,14 @@ def _env(request: ImageRequest, artifact: Artifact) -> Step:
         makes=artifact,
         minutes=request.spec.image_minutes,
         files=(*lists.files(lists.of(request.spec, artifact.pins)), *_has(request)),
-        layer=pip_env.layer(),
+        layer=_inside_layer(request, cluster),
     )
 
 
-def _require_image(request: ImageRequest) -> tuple[Cmd, ...]:
-    """An image by its path may have been purged since the plan."""
-    return (Cmd.of("ls", "-L", request.file, stdout="/dev/null"),)
+def _inside_layer(request: ImageRequest, cluster: Cluster) -> Layer:
+    """Around what runs in the image alone: it may have been purged or changed since the plan, and what lies
+    in ~/.local is not its own."""
+    return attrs.evolve(pip_env.layer(), job=(request.judged(cluster),))
 
 
 def _has(request: ImageRequest) -> tuple[File, ...]:

@@ -33,9 +33,8 @@ def layer(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], binds: tuple[Bi
     artifact = request.overlay
     visible_binds = image.roles(binds, cluster)
     ready = [Cmd.of("mkdir", "-p", folder) for folder in image.folders(visible_binds)]
-    image_check = Cmd.of("ls", "-L", request.file, stdout="/dev/null")
     # Judged again in every job: its owner and its sums. A flipped bit would be a wrong result, not an error.
-    whole = (Cmd.of("hpc_require", artifact.loc, *image.owners(cluster, artifact.role)),) if artifact else ()
+    whole = (Cmd.of("hpc_require", artifact.loc, *cluster.owners_of(artifact.role)),) if artifact else ()
     wrap: tuple[Word, ...] = (
         "apptainer",
         "--silent",
@@ -51,7 +50,7 @@ def layer(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...], binds: tuple[Bi
             *(_mount(artifact.loc) if artifact else ()),
             request.file,
         ),
-        job=(*ready, image_check, *whole),
+        job=(*ready, request.judged(cluster), *whole),
     )
 
 

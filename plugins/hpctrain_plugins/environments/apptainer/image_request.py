@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 from attrs import frozen
 
-from hpctrain.plugin import Artifact, Cluster, Package, Pin, RunSpec, Word
+from hpctrain.plugin import Artifact, Cluster, Cmd, Package, Pin, RunSpec, Word
 from hpctrain.toolbox import target_arch
 from hpctrain_job.listing import Listing
 from hpctrain_plugins.environments import image
@@ -41,6 +41,16 @@ class ImageRequest:
     def file(self) -> Word:
         """The path of the image's file."""
         return self.image.path or self.pulled.loc
+
+    def judged(self, cluster: Cluster) -> Cmd:
+        """The line of a job that stops where the image is gone, or another user's and not accepted or whole.
+
+        One by its path is whoever's the run file names; one of ours is not read again, which takes as long as
+        its gigabytes do.
+        """
+        if self.image.path:
+            return Cmd.of("ls", "-L", self.image.path, stdout="/dev/null")
+        return Cmd.of("hpc_trust", self.pulled.loc, *cluster.owners_of(IMAGES))
 
     @property
     def pulled(self) -> Artifact:

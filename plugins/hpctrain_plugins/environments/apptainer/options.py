@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 from attrs import frozen
 
-from hpctrain_plugins.environments.wheels.options import Built
+from hpctrain_plugins.environments.wheels.options import Built, Expect
 
 
 @frozen(kw_only=True)
@@ -34,5 +34,7 @@ class Options:
     """Folders or pages with more wheels."""
     builds: Mapping[str, Built] = attrs.field(factory=dict)
     """How single packages of `compile` are built, by their names."""
+    expect: Expect = attrs.field(factory=Expect)
+    """What must hold where training will run: verified once, before training."""
     glibc: str = "2.35"
     """The C library of the image, which decides what wheels fit."""

@@ -32,6 +32,7 @@ from hpctrain_plugins.environments.edf.containerfile import HAS, JOB
 from hpctrain_plugins.environments.edf.image_request import ImageRequest
 from hpctrain_plugins.environments.image import Image, proof
 from hpctrain_plugins.environments.wheels import lists
+from hpctrain_plugins.environments.wheels.options import Expect
 from hpctrain_plugins.environments.wheels.packages_spec import INSTALL_MINUTES
 
 WORK = Var("WORK")
@@ -58,7 +59,7 @@ def steps(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> tuple[Step, 
         image = _base(request, request.untouched) if request.untouched else _image(request)
         listed = (_inspect(request, request.base),) if request.inspects and request.base else ()
         build_steps = (*listed, image, *((_venv(request, request.venv),) if request.venv else ()))
-    return (*build_steps, _verify(request, target_arch(pins, cluster), build_steps))
+    return (*build_steps, _verify(request, cluster, build_steps))
 
 
 def _inspect(request: ImageRequest, base: Image) -> Step:
@@ -196,8 +197,10 @@ def _tools() -> Layer:
     )
 
 
-def _verify(request: ImageRequest, arch: str, build_steps: tuple[Step, ...]) -> Step:
-    """Python starts in the image where it will train, and imports what the run names."""
-    options = attrs.asdict(attrs.evolve(request.options, variables=()))
+def _verify(request: ImageRequest, cluster: Cluster, build_steps: tuple[Step, ...]) -> Step:
+    """Python starts in the image where it will train, imports what the run names, and sees a GPU."""
+    options = attrs.asdict(attrs.evolve(request.options, variables=(), families={}, expect=Expect()))
     keys = [step.makes.key for step in build_steps if step.makes and step.name != "inspect"]
-    return proof.step(request.imported, {"options": options, "image": keys}, arch, build_steps)
+    inputs = {"options": options, "image": keys}
+    arch, expect = target_arch(request.pins, cluster), request.options.expect
+    return proof.step(request.imported, inputs, arch, cluster, expect, build_steps)

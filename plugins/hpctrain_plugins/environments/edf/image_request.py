@@ -13,7 +13,7 @@ from hpctrain_job.listing import Listing
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.edf import containerfile
 from hpctrain_plugins.environments.edf.containerfile import HAS
-from hpctrain_plugins.environments.edf.options import Options
+from hpctrain_plugins.environments.edf.options import USUAL, Family, Options
 from hpctrain_plugins.environments.image import Image, inspected
 from hpctrain_plugins.environments.wheels import lists, packages_spec
 from hpctrain_plugins.environments.wheels.options import Options as Wheels
@@ -51,6 +51,23 @@ class ImageRequest:
     def ready(self) -> bool:
         """Whether the image is there, and nothing is built."""
         return bool(self.options.image or self.options.edf)
+
+    @property
+    def family(self) -> Family:
+        """How images of this name are entered."""
+        name = self.options.base or self.options.image
+        families = self.options.families.values()
+        return next((family for family in families if name.startswith(family.names)), USUAL)
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """What the engine's hooks read."""
+        return {**self.family.annotations, **self.options.annotations}
+
+    @property
+    def entrypoint(self) -> bool:
+        """Whether the image's entrypoint is run."""
+        return self.options.entrypoint or self.family.entrypoint
 
     @property
     def adds(self) -> bool:

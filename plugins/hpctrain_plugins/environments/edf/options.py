@@ -8,7 +8,30 @@ from typing import Literal
 import attrs
 from attrs import frozen
 
-from hpctrain_plugins.environments.wheels.options import Built
+from hpctrain_plugins.environments.wheels.options import Built, Expect
+
+HOOKS = {"com.hooks.aws_ofi_nccl.enabled": "true", "com.hooks.aws_ofi_nccl.variant": "cuda-dl"}
+"""What lets the site bring its network library into an image that has none."""
+
+
+@frozen(kw_only=True)
+class Family:
+    """Images that are entered in another way than those of NVIDIA: a site's own, with its network inside."""
+
+    names: tuple[str, ...]
+    """What their names begin with: "ghcr.io/eth-cscs/alps-extended-images/"."""
+    entrypoint: bool = False
+    """Their entrypoint is run: it sets what they need."""
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
+    """What the engine's hooks read, in place of those that bring the network library."""
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    """Variables in them."""
+    starter: tuple[str, ...] = ()
+    """More words for what starts the ranks: "--mpi=pmix"."""
+
+
+USUAL = Family(names=(), annotations=HOOKS)
+"""All other images."""
 
 
 @frozen(kw_only=True)
@@ -37,6 +60,8 @@ class Options:
     replace: tuple[str, ...] = ()
     """Packages of the base that may be replaced, by name; all others stay as they are. What `compile` builds
     and your own code replace the base's without being named."""
+    expect: Expect = attrs.field(factory=Expect)
+    """What must hold where training will run: verified once, before training."""
     glibc: str = "2.35"
     """The C library of the base, which decides what wheels fit."""
     apt: tuple[str, ...] = ()
@@ -50,13 +75,11 @@ class Options:
     writable: bool = True
     """The image can be written to, in memory and for the job's time; what is written is shared by a node."""
     entrypoint: bool = False
-    """Run the image's entrypoint; the engine's own default is not to."""
-    annotations: Mapping[str, str] = attrs.field(
-        factory=lambda: {
-            "com.hooks.aws_ofi_nccl.enabled": "true",
-            "com.hooks.aws_ofi_nccl.variant": "cuda-dl",
-        }
-    )
-    """What the engine's hooks read; the default lets the site bring its network library."""
+    """Run the image's entrypoint; the engine's own default is not to. Some families of images need it."""
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
+    """What the engine's hooks read, on top of what the image's family asks for: that the site brings its
+    network library, where nothing else is said."""
+    families: Mapping[str, Family] = attrs.field(factory=dict)
+    """Images that are entered in another way, by a name; a cluster's facts have them."""
     variables: tuple[str, ...] = ()
     """Variables of your login that `${NAME}` in mounts may use, beside the usual ones."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from hpctrain.plugin import Bind, File, Join, Quote, RunSpec, Var, Word
 from hpctrain_plugins.environments.edf.containerfile import INSIDE
 from hpctrain_plugins.environments.edf.image_request import ImageRequest
-from hpctrain_plugins.environments.edf.options import Options
 
 NAME = "environment.toml"
 BASE = "own.toml"
@@ -25,7 +24,7 @@ def files(run: RunSpec, request: ImageRequest, binds: Iterable[Bind]) -> tuple[F
     """The description beside the step's scripts, and below it the user's own where there is one."""
     options = request.options
     if not options.edf:
-        body = (*_named("image", request.entered), *_mounts(request, binds), *_own_keys(options))
+        body = (*_named("image", request.entered), *_mounts(request, binds), *_own_keys(request))
         return (_file(body),)
     # The engine adds the mounts of both: what the run needs is seen, whatever the user's description says.
     user_file = File(path=BASE, body=(run.texts.get(options.edf, ""),))
@@ -54,13 +53,13 @@ def _mounts(request: ImageRequest, binds: Iterable[Bind]) -> Iterator[Word]:
     yield f'workdir = "{RUN}"\n'
 
 
-def _own_keys(options: Options) -> Iterator[str]:
+def _own_keys(request: ImageRequest) -> Iterator[str]:
     """What is written only where it differs from the engine's own default, and the hooks' table."""
-    if not options.writable:
+    if not request.options.writable:
         yield "writable = false\n"
-    if options.entrypoint:
+    if request.entrypoint:
         yield "entrypoint = true\n"
-    yield from _annotations(options.annotations.items())
+    yield from _annotations(request.annotations.items())
 
 
 def _mount(bind: Bind) -> Word:

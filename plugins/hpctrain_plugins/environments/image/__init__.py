@@ -94,9 +94,3 @@ def fabric_binds(cluster: Cluster) -> tuple[Bind, ...]:
 def folders(binds: tuple[Bind, ...]) -> tuple[Loc, ...]:
     """The roles among binds: a container refuses a folder that nobody made yet."""
     return tuple(dict.fromkeys(loc for b in binds for loc in locs_in(b.source)))
-
-
-def owners(cluster: Cluster, role: str) -> tuple[str, ...]:
-    """The users besides you whose images of this role are accepted."""
-    storage = cluster.storage.get(role)
-    return storage.owners if storage and storage.share == "project" else ()

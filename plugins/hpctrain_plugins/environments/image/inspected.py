@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpctrain.plugin import Artifact, Binding, Cluster, ConfigError, Package, Pin, RunSpec
-from hpctrain.toolbox import git_pin_name, pinned_value
+from hpctrain.toolbox import accepted_owners, damaged_file, git_pin_name, pinned_value
 from hpctrain_job.listing import Listing, one_line, read
-from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.image import Image
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, normal
 
@@ -54,8 +53,9 @@ def _left(listed: Artifact, cluster: Cluster, binding: Binding) -> str:
     if not isinstance(root, str):
         return ""
     path = Path(root, listed.filename)
-    accepted = trust.Accepted(image.owners(cluster, listed.role))
-    if trust.artifact(str(path), accepted).verdict is not trust.Verdict.EXISTS:
+    accepted = trust.Accepted(accepted_owners(cluster, listed.role, binding))
+    judged = trust.artifact(str(path), accepted)
+    if judged.verdict is not trust.Verdict.EXISTS or (judged.is_foreign and damaged_file(path)):
         return ""
     return one_line(read(path.read_text(encoding="utf-8")))
 

@@ -13,7 +13,8 @@ RULES = (
     ),
     Rule(
         name="image-gone",
-        pattern=r"ls: cannot access '[^']*\.(?:sif|sqsh|img)': No such file|and is gone: submit again",
+        pattern=r"ls: cannot access '[^']*\.(?:sif|sqsh|img)': No such file"
+        r"|and is gone: (?:submit again|nothing was run)",
         cause="an image or overlay was there when the run was planned: a purge, or somebody moved it",
         fix="hpctrain submit run.toml      (makes it again; a path of yours must be put back)",
     ),

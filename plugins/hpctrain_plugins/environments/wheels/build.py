@@ -98,6 +98,7 @@ class Building:
             "own": [[p.name, p.git, p.rev, p.sha256 or p.path] for p in spec.user_packages],
             # `verify` decides nothing, and stays so that environments of earlier releases are found.
             "options": {**deciding(spec.options), "verify": True},
+            **spec.fetched_python,
         }
         return Artifact(
             name=self.way.name,
@@ -111,9 +112,7 @@ class Building:
         """The layer that brings a command into the environment."""
         artifact = self.artifact()
         # Judged again in every job: a link that was good when the run was submitted may be another's now.
-        storage = self.cluster.storage.get(artifact.role)
-        owners = storage.owners if storage and storage.share == "project" else ()
-        trusted = Cmd.of("hpc_trust", artifact.loc, *owners)
+        trusted = Cmd.of("hpc_trust", artifact.loc, *self.cluster.owners_of(artifact.role))
         layer = attrs.evolve(prefix.layer(artifact.loc), job=(trusted,))
         if not self.spec.packed:
             return layer

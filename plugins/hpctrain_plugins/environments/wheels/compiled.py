@@ -74,6 +74,7 @@ class Maker:
                 "env": dict(sorted(self._variables(source).items())),
                 "interpreter": self.spec.options.python,
                 "system_site": self.spec.options.system_site,
+                **self.spec.fetched_python,
             },
             arch=target_arch(self.pins, self.cluster),
             pins=tuple(p for p in self.pins if self._decides(p, source, against)),

@@ -46,6 +46,7 @@ def house(spec: PackagesSpec, way: Way, pins: tuple[Pin, ...], arch: str) -> Art
             "packages": sorted(spec.wheels),
             "way": way.name,
             "options": {**deciding(spec.options), "build": []},
+            **spec.fetched_python,
         },
         arch=arch,
         pins=tuple(p for p in pins if p.kind in ("pypi", "rebuild") and normal(p.name) not in compiled),

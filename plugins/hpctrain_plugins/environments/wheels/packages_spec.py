@@ -52,6 +52,16 @@ class PackagesSpec:
     """That copy is broadcast, instead of read by each node."""
 
     @property
+    def own_python(self) -> bool:
+        """Whether its Python is fetched, instead of the site's."""
+        return getattr(self.options, "own_python", False) and not self.options.python
+
+    @property
+    def fetched_python(self) -> dict[str, bool]:
+        """What it adds to the keys of artefacts: nothing where the Python is the site's."""
+        return {"own_python": True} if self.own_python else {}
+
+    @property
     def wheels(self) -> tuple[str, ...]:
         """What is installed from the index, the tools that build the rest among it."""
         tools = self.options.build if self.compile or self.user_packages else ()
@@ -84,11 +94,12 @@ def read(run: RunSpec, cluster: Cluster, program: tuple[str, ...] = ()) -> Packa
         *(p.requirement for p in env.packages if p.requirement),
     )
     options = _asked_first(env.options or Options(), packages)
+    is_fetched = getattr(options, "own_python", False) and not options.python
     packed = packs(options.pack, run, cluster)
     return PackagesSpec(
         options=options,
         python=env.python,
-        native=cluster.arch == NATIVE,
+        native=cluster.arch == NATIVE and not is_fetched,  # none of the version need be here
         packages=packages,
         compile=tuple(_source(p, options) for p in env.compile),
         user_packages=tuple(p for p in env.packages if p.path or p.git),

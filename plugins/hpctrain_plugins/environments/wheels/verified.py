@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from hpctrain.plugin import Artifact, Cluster, Cmd, Join, Launch, Line, Need, Step, Var, Word
+from hpctrain.plugin import Artifact, Cluster, Cmd, Join, Launch, Need, Step, Var, Word
 from hpctrain_plugins.environments.wheels.options import Expect
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
 from hpctrain_plugins.environments.wheels.ways import Way
@@ -31,8 +31,8 @@ def in_build(spec: PackagesSpec, way: Way, prefix: Word) -> tuple[Cmd, ...]:
 
 def step(spec: PackagesSpec, cluster: Cluster, artifact: Artifact, python: Word) -> Step:
     """Imports, torch's own kind, the GPUs, the NCCL that is loaded; kept, so that it happens once."""
-    expect, gpus = spec.options.expect, cluster.hardware.gpus_per_node
-    devices = expect.devices or min(1, gpus)
+    expect = spec.options.expect
+    gpus = devices(expect, cluster)
     proof = Artifact(
         name="verified",
         role=_role_of_proof(cluster, artifact.role),
@@ -40,27 +40,39 @@ def step(spec: PackagesSpec, cluster: Cluster, artifact: Artifact, python: Word)
             "env": artifact.key,
             "imports": list(spec.named),
             "expect": attrs.asdict(expect),
-            "gpus": devices,
+            "gpus": gpus,
         },
         arch=artifact.arch,
         suffix=".txt",
     )
-    expectations = {"cuda": expect.cuda, "hip": expect.hip, "nccl": expect.nccl, "symbol": expect.symbol}
-    words = (f"--{name}={value}" for name, value in expectations.items() if value)
     torch = "torch" in (*spec.named, *spec.first)
-    commands: list[Line] = [Cmd.of(python, "-m", "hpctrain_job.imports", *spec.named, stdout=Var("WORK"))]
-    if torch:
-        commands.append(Cmd.of(python, "-m", "hpctrain_job.gpus", f"--devices={devices}", *words))
-    if expect.command:
-        commands.append(Cmd.of(*expect.command))
+    proofs = gpu_commands(python, expect, gpus) if torch else own_command(expect)
     return Step(
         name=NAME,
-        commands=tuple(commands),
-        needs=frozenset({Need.TARGET, Need.GPU} if devices else {Need.TARGET}),
+        commands=(Cmd.of(python, "-m", "hpctrain_job.imports", *spec.named, stdout=Var("WORK")), *proofs),
+        needs=frozenset({Need.TARGET, Need.GPU} if gpus else {Need.TARGET}),
         inside=True,
         makes=proof,
-        launch=Launch(gpus_per_node=devices) if devices else Launch(),
+        launch=Launch(gpus_per_node=gpus) if gpus else Launch(),
     )
+
+
+def devices(expect: Expect, cluster: Cluster) -> int:
+    """How many GPUs the proof needs: one, where there are some."""
+    return expect.devices or min(1, cluster.hardware.gpus_per_node)
+
+
+def gpu_commands(python: Word, expect: Expect, gpus: int, *options: str) -> tuple[Cmd, ...]:
+    """torch's own kind, the GPUs, the NCCL that is loaded, and the user's own command."""
+    expectations = {"cuda": expect.cuda, "hip": expect.hip, "nccl": expect.nccl, "symbol": expect.symbol}
+    words = (f"--{name}={value}" for name, value in expectations.items() if value)
+    seen = Cmd.of(python, "-m", "hpctrain_job.gpus", f"--devices={gpus}", *words, *options)
+    return (seen, *own_command(expect))
+
+
+def own_command(expect: Expect) -> tuple[Cmd, ...]:
+    """The user's own proof."""
+    return (Cmd.of(*expect.command),) if expect.command else ()
 
 
 def _role_of_proof(cluster: Cluster, role: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpctrain.plugin import Cmd, Join, Loc, Word
+from hpctrain.plugin import Cmd, Join, Loc, Var, Word
 from hpctrain_plugins.environments.wheels import lists
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, interpreter, step_file
 
@@ -44,12 +44,25 @@ class Uv(Way):
     program = ("uv",)
     housed = True
 
+    def fetch(self, spec: PackagesSpec, house: Word) -> tuple[Cmd, ...]:
+        """A Python, where the site has none."""
+        words = (Var("HPC_PYTHON"), "-m", "hpctrain_job.uv_python", house, spec.python)
+        return (Cmd(words),) if spec.own_python else ()
+
+    def bare(self, spec: PackagesSpec, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+        """The same, with a copy of the Python that was fetched."""
+        return (
+            *_copied(spec, prefix, house),
+            _venv(spec, prefix, "--without-pip", python=_python(spec, prefix)),
+        )
+
     def begin(self, spec: PackagesSpec, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
         """uv itself is a wheel: it comes from the house like everything else, by any Python's pip."""
-        tool, python = Join(prefix, "/.uv"), interpreter(spec)
+        tool, python = Join(prefix, "/.uv"), _python(spec, prefix)
         words = ("install", "--quiet", "--no-deps", *lists.where(spec, house), "-r", step_file("uv.txt"))
         return (
-            _venv(spec, tool, "--without-pip"),
+            *_copied(spec, prefix, house),
+            _venv(spec, tool, "--without-pip", python=python),
             Cmd.of(Join(tool, "/bin/python"), "-m", "hpctrain_job.pip", *words),
             Cmd.of(*self._uv(prefix), "venv", "--allow-existing", "--python", python, *_site(spec), prefix),
         )
@@ -109,8 +122,19 @@ class Conda(Way):
         return (f"python={spec.python}", "pip", *self.specs)
 
 
-def _venv(spec: PackagesSpec, prefix: Word, *flags: str) -> Cmd:
-    return Cmd.of(interpreter(spec), "-m", "venv", *_site(spec), *flags, prefix)
+def _venv(spec: PackagesSpec, prefix: Word, *flags: str, python: Word = "") -> Cmd:
+    return Cmd.of(python or interpreter(spec), "-m", "venv", *_site(spec), *flags, prefix)
+
+
+def _copied(spec: PackagesSpec, prefix: Word, house: Loc | None) -> tuple[Cmd, ...]:
+    """The Python of the house inside the prefix, which outlives the house."""
+    if not spec.own_python or house is None:
+        return ()
+    return Cmd.of("mkdir", "-p", prefix), Cmd.of("cp", "-R", house / "python", Join(prefix, "/.python"))
+
+
+def _python(spec: PackagesSpec, prefix: Word) -> Word:
+    return Join(prefix, f"/.python/bin/python{spec.python}") if spec.own_python else interpreter(spec)
 
 
 def _site(spec: PackagesSpec) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import attrs
 from hpctrain.plugin import (
     Cluster,
     ConfigError,
+    Configs,
     Join,
     Layer,
     Layout,
@@ -33,7 +34,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import caches, ranks, starts, tracker
+from hpctrain_plugins.trainers import batches, caches, ranks, starts, tracker
 from hpctrain_plugins.trainers.automodel import checks, overrides
 from hpctrain_plugins.trainers.automodel.rules import RULES
 from hpctrain_plugins.trainers.automodel.size import numbers
@@ -66,6 +67,7 @@ STACKS = {
 
 Of triton every torch for CUDA brings its own; one without would take 3.9, which these kernels do not know.
 """
+_MICRO = ("step_scheduler", "local_batch_size")
 _MODULE = "nemo_automodel.cli.app"
 _LOADED = ("path_or_dataset_id", "pretrained_model_name_or_path", "dataset_path", "path_or_dataset")
 _FOLDER = ("checkpoint", "checkpoint_dir")
@@ -107,9 +109,9 @@ class Options:
 
 
 @hookimpl
-def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) -> Train:
+def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], configs: Configs) -> Train:
     """Automodel's command line with one resolved YAML, under torchrun on every node or in every rank."""
-    config = config_of(run)
+    config = _shared_out(run, cluster)
     options = _options(run)
     file = Join(Var("HPC_RUN"), f"/steps/train/{FILE}")
     program: tuple[Word, ...] = (options.program, "--config") if options.program else ("-m", _MODULE)
@@ -147,7 +149,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word]) ->
         checkpoints=layout,
         start=begin,
         progress=PROGRESS,
-        numbers=numbers(config, runs.machine(run, cluster), _model(run)),
+        numbers=numbers(config, runs.machine(run, cluster), _model(run, config, configs)),
         before=deep.steps(NAME, resolved.files[-1], world, assets) if options.deep else (),
     )
 
@@ -157,8 +159,9 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     """What is wrong with the configuration on these nodes, before anything is written."""
     if plan.train is None:
         return
-    config = config_of(run)
+    config = _shared_out(run, cluster)
     machine = runs.machine(run, cluster)
+    yield from batches.problems(run, checks.data_parallel(config, machine))
     models = _models(config, run)
     for fault in (
         *checks.faults(config, machine, models, since_05=_since_05(run)),
@@ -220,10 +223,26 @@ def config_of(run: RunSpec) -> Config:
     return merged(NAME, documents, over(options.settings, overrides.values(options.overrides)))
 
 
-def _model(run: RunSpec) -> Mapping[str, Any] | None:
-    """The model's `config.json`, where the run names it; JSON is YAML."""
+def _shared_out(run: RunSpec, cluster: Cluster) -> Config:
+    """The configuration, with the step that the run asks for shared out among the copies of the model."""
+    config = config_of(run)
+    copies = checks.data_parallel(config, runs.machine(run, cluster))
+    share = batches.share(run, config.number(*_MICRO), copies)
+    if share is None:
+        return config
+    sizes = {"step_scheduler": {"global_batch_size": run.train.global_batch_size, _MICRO[1]: share.micro}}
+    settings = over(_options(run).settings, overrides.values(_options(run).overrides))
+    return merged(NAME, config.files, over(settings, sizes))
+
+
+def _model(run: RunSpec, config: Config, configs: Configs) -> Mapping[str, Any] | None:
+    """The model's `config.json`: the file that the run names (JSON is YAML), or that of its asset."""
     name = _options(run).model_config
-    return read(run.texts.get(name, ""), name, NAME).data if name else None
+    if name:
+        return read(run.texts.get(name, ""), name, NAME).data
+    words = " ".join(value for _, value in leaves(config.table("model")) if isinstance(value, str))
+    named = re.findall(r"\{assets\.([\w-]+)\}", words)
+    return next((configs[asset] for asset in named if asset in configs), None)
 
 
 def _options(run: RunSpec) -> Options:

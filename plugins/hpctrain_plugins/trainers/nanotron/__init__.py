@@ -32,7 +32,7 @@ from hpctrain.plugin import (
     Word,
     hookimpl,
 )
-from hpctrain_plugins.trainers import caches, ranks, starts, tracker
+from hpctrain_plugins.trainers import batches, caches, ranks, starts, tracker
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Machine, merged, over
@@ -72,13 +72,14 @@ STACKS = {
 flash-attn, which its models import when they are built, is the machine's: of its image, or `compile`.
 """
 ENV = EnvVar(name="CUDA_DEVICE_MAX_CONNECTIONS", value="1", why="nanotron asserts it: order of its streams")
-LAYOUT = Layout(format=NAME, name=r"(?P<step>\d+)", complete="model_config.json")
+LAYOUT = Layout(format=NAME, name=r"(?P<step>\d+)", complete="model_config.json", pointer="latest.txt")
 START = starting.StartKeys(
     load=("checkpoints", "resume_checkpoint_path"),
     save=("checkpoints", "checkpoints_path"),
     first_only={("checkpoints", "load_optimizer"): True, ("checkpoints", "load_lr_scheduler"): True},
 )
 """nanotron's own keys of where training starts, with what it does where they are missing."""
+_MICRO, _PASSES = ("tokens", "micro_batch_size"), ("tokens", "batch_accumulation_per_replica")
 PROGRESS = Pattern(
     regex=r"iteration: (?P<step>\d+) / \d+ (?=(?:.*? \| grad_norm: (?P<grad_norm>\S+))?)"
     r"\| consumed_tokens: (?P<tokens>\S+).*? \| tokens_per_sec: (?P<tokens_per_s>\S+)"
@@ -161,6 +162,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     ):
         yield config.problem(fault)
     yield from starting.problems(run, config, START)
+    yield from batches.problems(run, checks.copies(config))
     yield from (problem for file in config.files for problem in file.problems)
     yield from runs.checkout_problems(run, CHECKOUT)
     yield from runs.counted_problems(run, NAME, "checkpoint_interval")
@@ -195,7 +197,12 @@ def config_of(run: RunSpec) -> Config:
             where="train.nanotron.config",
             hint='[train.nanotron]\nconfig = "config.yaml"',
         )
-    return merged(NAME, documents, options.settings)
+    config = merged(NAME, documents, options.settings)
+    share = batches.share(run, config.number(*_MICRO), checks.copies(config))
+    if share is None:
+        return config
+    sizes = {"tokens": {_MICRO[1]: share.micro, _PASSES[1]: share.passes}}
+    return merged(NAME, documents, over(options.settings, sizes))
 
 
 def _options(run: RunSpec) -> Options:

@@ -40,6 +40,11 @@ def tensor_parallel(config: Config) -> int:
     return max(1, config.number("parallelism", "tp", default=1))
 
 
+def copies(config: Config) -> int:
+    """How many copies of the model train: dp."""
+    return max(1, config.number("parallelism", "dp", default=1))
+
+
 def is_older(revisions: frozenset[str]) -> bool | None:
     """Whether the checkout is older than the local-rank assertion; None where nobody can know."""
     if any(r.startswith("v0.") or _among(r, BEFORE_LOCAL_RANK) for r in revisions):

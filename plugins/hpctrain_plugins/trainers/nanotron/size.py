@@ -8,6 +8,8 @@ from hpctrain_plugins.trainers.external.config import Config
 from hpctrain_plugins.trainers.nanotron.checks import padded_vocabulary
 
 _GB = 1e9
+_WRITTEN = 14
+"""Bytes that a checkpoint has of one weight: itself in bfloat16, its fp32 copy and the two moments."""
 
 
 def numbers(config: Config) -> Numbers:
@@ -25,6 +27,7 @@ def numbers(config: Config) -> Numbers:
     return Numbers(
         parameters=shape.parameters if shape else None,
         trained=shape.parameters if shape else None,
+        rows_per_step=rows or None,
         tokens_per_step=rows * length or None,
         steps=steps or None,
         flops_per_token=shape.flops_per_token(length) if shape else None,
@@ -32,17 +35,19 @@ def numbers(config: Config) -> Numbers:
         vocabulary=vocabulary or None,
         vocabulary_padded=padded or None,
         memory_gb=_memory(config, shape.parameters) if shape else None,
-        leaves_out=(*left_out, "memory: activations and what the runtime itself takes"),
+        checkpoint_gb=round(shape.parameters * _WRITTEN / _GB, 3) if shape else None,
+        leaves_out=(
+            *left_out,
+            "memory: activations and what the runtime itself takes",
+            "memory of the host: tensors are written one by one",
+        ),
     )
 
 
 def _shape(config: Config, vocabulary: int) -> Shape | None:
     model = config.table("model", "model_config")
     kind = "qwen2" if model.get("is_qwen2_config") else "llama" if model.get("is_llama_config") else ""
-    try:
-        return Shape.of({**model, "model_type": kind, "vocab_size": vocabulary})
-    except (TypeError, ValueError, ZeroDivisionError):
-        return None
+    return Shape.of({**model, "model_type": kind, "vocab_size": vocabulary})
 
 
 def _memory(config: Config, parameters: int) -> float:

@@ -34,7 +34,7 @@ from hpctrain.plugin import (
     hookimpl,
 )
 from hpctrain.toolbox import pinned_commit
-from hpctrain_plugins.trainers import caches, ranks, starts, tracker
+from hpctrain_plugins.trainers import batches, caches, ranks, starts, tracker
 from hpctrain_plugins.trainers.command import filled as placed
 from hpctrain_plugins.trainers.external import deep, runs, starting
 from hpctrain_plugins.trainers.external.config import Config, Fault, Machine
@@ -46,6 +46,7 @@ from hpctrain_plugins.trainers.external.places import (
 )
 from hpctrain_plugins.trainers.external.resolved import filled
 from hpctrain_plugins.trainers.neox import begin, checks, closure, compiled, data, files, start
+from hpctrain_plugins.trainers.neox.batch import MICRO, STEPS, TRAIN, data_parallel
 from hpctrain_plugins.trainers.neox.rules import RULES
 from hpctrain_plugins.trainers.neox.size import HFU_TO_MFU, numbers
 from hpctrain_plugins.trainers.yaml_file import Path, Yaml, read
@@ -104,7 +105,7 @@ class Options:
 @hookimpl
 def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pins: tuple[Pin, ...]) -> Train:
     """`train.py` in every rank, with one resolved file, in a copy of the checkout with what it compiles."""
-    config = files.config_of(documents(run), _settings(run))
+    config = _config(documents(run), run, cluster)
     step = Join(Var("HPC_RUN"), "/steps/train/")
     code = run.code or CHECKOUT.code
     values = {key: value for key, value in config.data.items() if key not in LAUNCHER} | _decided(run)
@@ -112,7 +113,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], pi
         values["git_hash"] = pinned_commit(pins, code.git, code.rev)
     world = ranks.world(run, cluster)
     beginning = begin.of_run(run, config)
-    layout = Layout(format=NAME, name=begin.NAME, complete=f"configs/{FILE}")
+    layout = Layout(format=NAME, name=begin.NAME, complete=f"configs/{FILE}", pointer="latest")
     resolved = starting.configurations(
         FILE,
         filled(values, lambda text: placed(text, run, cluster, assets)),
@@ -162,7 +163,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
     if plan.train is None:
         return
     config_files = documents(run)
-    config = files.config_of(config_files, _settings(run))
+    config = _config(config_files, run, cluster)
     upstream = run.code is None or UPSTREAM.lower() in run.code.git.lower()
     for fault in (
         *_faults(config_files, config, runs.machine(run, cluster), upstream=upstream),
@@ -172,6 +173,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> Iterable[Problem]:
         *starting.idle_faults(run, config, begin.keys(config)),
     ):
         yield config.problem(fault)
+    yield from batches.problems(run, data_parallel(config, runs.machine(run, cluster)))
     yield from starting.problems(run, config, begin.keys(config))
     yield from (problem for file in config_files for problem in file.problems)
     yield from runs.checkout_problems(run, CHECKOUT)
@@ -222,8 +224,15 @@ def _options(run: RunSpec) -> Options:
     return run.train.options if isinstance(run.train.options, Options) else Options()
 
 
-def _settings(run: RunSpec) -> Mapping[str, Any]:
-    return _options(run).settings
+def _config(config_files: tuple[Yaml, ...], run: RunSpec, cluster: Cluster) -> Config:
+    """The run's configuration, with its step shared out among the copies of the model."""
+    settings = _options(run).settings
+    config = files.config_of(config_files, settings)
+    share = batches.share(run, config.number(MICRO), data_parallel(config, runs.machine(run, cluster)))
+    if share is None:
+        return config
+    sizes = {TRAIN: run.train.global_batch_size, MICRO: share.micro, STEPS: share.passes}
+    return files.config_of(config_files, {**settings, **sizes})
 
 
 def _decided(run: RunSpec) -> dict[str, Any]:

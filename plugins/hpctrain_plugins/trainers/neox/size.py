@@ -12,6 +12,8 @@ from hpctrain_plugins.trainers.neox.checks import attention
 _GATED = ("geglu", "reglu", "swiglu", "bilinear", "glu")
 _GPT2 = 50257
 _GB = 1e9
+_WRITTEN = 14
+"""Bytes that a checkpoint has of one weight: itself in 16 bits, its fp32 copy and the two moments."""
 HFU_TO_MFU = 3 / 4
 """NeoX prints four passes a token with checkpointed activations, where the model itself needs three."""
 
@@ -23,11 +25,13 @@ def numbers(config: Config, machine: Machine) -> Numbers:
     length = config.number("seq_length")
     vocabulary = padded_vocabulary(config)
     left_out = ["biases and norms", "memory: activations and what the runtime itself takes"]
+    left_out.append("memory of the host: tensors are written one by one")
     if not vocabulary:
         left_out.insert(0, "vocabulary: its size is in the tokenizer's file")
     if config.get("checkpoint_activations"):
         left_out.append("recomputed activations: NeoX prints HFU, which is 4/3 of MFU")
     common: dict[str, Any] = {
+        "rows_per_step": sizes.train if sizes else None,
         "tokens_per_step": sizes.train * length if sizes and length else None,
         "hardware": 1 / HFU_TO_MFU if config.get("checkpoint_activations") else 1.0,
         "vocabulary": _GPT2 if _is_gpt2(config) else None,
@@ -47,6 +51,7 @@ def numbers(config: Config, machine: Machine) -> Numbers:
         flops_per_token=flops,
         flops_causal=flops - scores / 2,
         memory_gb=_memory(config, parameters, dp) if dp else None,
+        checkpoint_gb=round(parameters * _WRITTEN / _GB, 3),
         leaves_out=tuple(left_out),
         **common,
     )

@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of capybara-apart on alps, plan eda9aa7e; starts in the run directory
+# step train of capybara-apart on alps, plan 80184ccb; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -28,6 +28,7 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/capybara-apart/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/iopsstor/scratch/cscs/somebody/hpctrain/assets/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/assets
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/checkpoints

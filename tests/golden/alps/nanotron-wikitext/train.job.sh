@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of nanotron-wikitext on alps, plan fb89691d; starts in the run directory
+# step train of nanotron-wikitext on alps, plan cb137726; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -29,6 +29,8 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/nanotron-wikitext/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_check_saves "${HPC_CHECKPOINTS}" '--name=(?P<step>\d+)' --last=model_config.json --pointer=latest.txt
+hpc_watch_saves "${HPC_CHECKPOINTS}" '--name=(?P<step>\d+)' --last=model_config.json --pointer=latest.txt
 export HPC_SOURCE="${HPC_RUN}"/source  # core: programs write beside their code, and the code itself serves other runs
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/iopsstor/scratch/cscs/somebody/hpctrain/assets/.datasets-"${EUID}"  # trainers:nanotron: what one run made of the data, the next one need not make again
 {

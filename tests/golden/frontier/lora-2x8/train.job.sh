@@ -31,6 +31,7 @@ export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/lustre/orion/abc123/scratch/somebody/hpctrain/checkpoints/guanaco-lora/"${HPC_RUN##*/}"
 export HPC_SECRETS=/ccs/home/somebody/.local/state/hpctrain/secrets/guanaco-lora-"${HPC_RUN##*/}"/"${HPC_STEP}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module reset
 hpc_module load PrgEnv-gnu/8.7.0
 hpc_module load cpe/26.03

@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER,PROJECTDIR,SCRATCHDIR
 #SBATCH --network=disable_rdzv_get
-# step train of regression on isambard, plan fe2cc074; starts in the run directory
+# step train of regression on isambard, plan 0951e90e; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -38,7 +38,7 @@ export HPC_SOURCE="${HPC_RUN}"/source  # core: programs write beside their code,
 hpc_source /projectdir/hpctrain/assets/file-20c06a68a821
 hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 ln -sfn train.log logs/regression-"${HPC_JOB}".out
-hpc_trust /projectdir/hpctrain/env/uv-3a79c52849fd
+hpc_trust /projectdir/hpctrain/env/uv-8456335b182c
 hpc_private HF_DATASETS_CACHE /projectdir/hpctrain/assets/.datasets-"${EUID}"
 hpc_start srun --export=ALL --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=72 --kill-on-bad-exit=1 bash steps/train/node.sh
 hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh

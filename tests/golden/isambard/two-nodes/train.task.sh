@@ -34,11 +34,11 @@ export CC=/usr/bin/gcc-12  # isambard: the system's gcc is 7.5, which torch's he
 export CXX=/usr/bin/g++-12  # isambard: the system's gcc is 7.5, which torch's headers refuse
 export CUDAHOSTCXX=/usr/bin/g++-12  # isambard: the system's gcc is 7.5, which torch's headers refuse
 export TORCH_CUDA_ARCH_LIST=9.0  # isambard: a GH200 calls itself 90a, which torch's builder of extensions cannot read
-export PATH=/projectdir/hpctrain/env/uv-3a79c52849fd/bin"${PATH:+:$PATH}"  # environments:uv: python is the environment's
-export VIRTUAL_ENV=/projectdir/hpctrain/env/uv-3a79c52849fd  # environments:uv: tools look here for the active environment
+export PATH=/projectdir/hpctrain/env/uv-8456335b182c/bin"${PATH:+:$PATH}"  # environments:uv: python is the environment's
+export VIRTUAL_ENV=/projectdir/hpctrain/env/uv-8456335b182c  # environments:uv: tools look here for the active environment
 export PYTHONNOUSERSITE=1  # environments:uv: packages in ~/.local would win over the environment's
 unset PYTHONHOME  # environments:uv: another Python's standard library breaks this one
-export LD_PRELOAD=/projectdir/hpctrain/env/uv-3a79c52849fd/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2  # isambard: torch 2.9.0 was built with NCCL 2.27.5: the environment's own, whatever a module brings
+export LD_PRELOAD=/projectdir/hpctrain/env/uv-8456335b182c/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2  # isambard: torch 2.9.0 was built with NCCL 2.27.5: the environment's own, whatever a module brings
 export RANK="${HPC_RANK}"  # trainers:command: which process this is, as torch reads it
 export LOCAL_RANK="${HPC_LOCAL_RANK}"  # trainers:command: which GPU of the node is its own
 export WORLD_SIZE="${HPC_WORLD}"  # trainers:command: how many processes train together
@@ -53,6 +53,6 @@ export MASTER_PORT="${HPC_PORT}"  # trainers:command: derived from the job, so t
 [[ -v WANDB_DIR ]] || export WANDB_DIR="${HPC_RUN}"  # trainers:command: where `hpctrain sync` looks for what was logged without a network
 [[ -v WANDB_DATA_DIR ]] || export WANDB_DATA_DIR="${HPC_RUN}"/cache/wandb  # trainers:command: artifacts that wait to be sent; the default is in the home folder
 export PYTHONPATH="$HPC_RUN/code/job.zip:$HPC_RUN/code/job.zip/hpctrain_job/hangs/hook${PYTHONPATH:+:$PYTHONPATH}"
-ls -L /projectdir/hpctrain/env/uv-3a79c52849fd/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2 > /dev/null
+ls -L /projectdir/hpctrain/env/uv-8456335b182c/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2 > /dev/null
 cd "${HPC_SOURCE}"
 exec python regression.py --steps 500

@@ -29,6 +29,7 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/leonardo_work/abc123/somebody/hpctrain/checkpoints/capybara-lora-node/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module load gcc/12.2.0
 hpc_module load python/3.11.7
 export SRUN_CPUS_PER_TASK=8  # leonardo: since 22.05 a step started inside a job gets one core unless told

@@ -13,6 +13,7 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/home/somebody/.local/share/hpctrain/checkpoints/demo/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/home/somebody/.local/share/hpctrain/assets/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
 hpc_trust /home/somebody/.local/share/hpctrain/env/venv-cd162cafbf5b
 hpc_private HF_DATASETS_CACHE /home/somebody/.local/share/hpctrain/assets/.datasets-"${EUID}"

@@ -12,7 +12,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
 #SBATCH --network=disable_rdzv_get
-# step train of nynorsk-nodes on olivia, plan d766b1cf; starts in the run directory
+# step train of nynorsk-nodes on olivia, plan 46bd5f0d; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -31,6 +31,7 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-nodes/"${HPC_RUN##*/}"
 mkdir -p "$HPC_CHECKPOINTS"
+hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module load NRIS/GPU
 hpc_module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/cluster/work/projects/abc123/somebody/hf_cache/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
@@ -40,7 +41,7 @@ mkdir -p /cluster/work/projects/abc123/somebody/hf_cache
 mkdir -p /cluster/work/projects/abc123/somebody/checkpoints
 mkdir -p /cluster/projects/abc123/hpctrain/overlays
 mkdir -p /cluster/work/projects/abc123/somebody/runs
-ls -L /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif > /dev/null
-hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh
+hpc_trust /cluster/projects/abc123/hpctrain/containers/pytorch-25.06-py3_8270ceff088f_arm64.sif @abc123
+hpc_require /cluster/projects/abc123/hpctrain/overlays/myenv_d1b1091ba0b4_arm64.sqsh @abc123
 hpc_private HF_DATASETS_CACHE /cluster/work/projects/abc123/somebody/hf_cache/.datasets-"${EUID}"
 hpc_start srun --export=ALL --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 --wait=600 bash steps/train/rank.sh

@@ -1,0 +1,192 @@
+"""A twin as data, of what a machine answered: a capture on the frame of its cluster's facts.
+
+What a capture does not tell (what is in no answer, hardware, another Slurm's own ways) is the twin's own, and
+`twin up --from` says which answers came out otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hpctrain.doctor import capture, examination
+from hpctrain.doctor.capture import Capture
+from hpctrain.doctor.modules import named_paths
+from hpctrain.doctor.question import Answer
+from hpctrain.model.cluster import Cluster, Storage
+from hpctrain.runfile.facts import load_facts
+from tests.twin import captured_slurm, recorded
+from tests.twin.captured_modules import Modules
+from tests.twin.captured_slurm import ACCOUNT, PROJECT
+from tests.twin.site_file import HERE, ROOT, Honest, Library, Overlay, Proxy, Site, overlay_of
+
+if TYPE_CHECKING:
+    from tests.twin.life import Twin
+
+KINDS = {"plugin": "aws-ofi-nccl", "libfabric": "libfabric", "nccl": "nccl", "rccl": "nccl"}
+UNKNOWN_VERSION = "2.0.0"
+"""Of a library whose file does not say it: it exports what the first ones did."""
+_VOLATILE = re.compile(r"(?<=kib=)(\d+) \d+|(?<=files=)(\d+) \d+|(?<=\"ahead\": )-?\d+()")
+"""What another look finds otherwise: what is free, and how far the clock is off."""
+TEMPLATES = {"ACCOUNT": "{account}", "PROJECT": PROJECT, "UID": "{uid}", "USER": "{user}"}
+"""What a capture has in the place of names, as an overlay spells it."""
+_WORD = re.compile(r"(?<![A-Za-z0-9])(?:ACCOUNT|PROJECT|UID|USER)(?![A-Za-z0-9])")
+_PRINTENV = re.compile(r"printenv((?: \w+)+)\Z")
+HONEST = Honest(
+    real=("partitions, limits, QoS and nodes as a capture has them", "its module names and what they set"),
+    stand_in=(
+        "answers of the site's programs: as recorded",
+        "libraries: real symbol tables, no function works",
+    ),
+    absent=("what the capture does not tell",),
+)
+
+
+read = capture.read
+
+
+def site(path: Path) -> Site:
+    """Facts, and an overlay made of the answers."""
+    one = read(path)
+    home = _distribution(one.cluster)
+    cluster = load_facts(home / f"hpc_{one.cluster}").cluster
+    overlay = _overlay(cluster, one.answers, "" if home.parent == ROOT else str(home.relative_to(HERE)))
+    return Site(name=one.cluster, cluster=_measured(cluster, one.answers), overlay=overlay, distribution=home)
+
+
+def ask(twin: Twin) -> str:
+    """The capture that one of its users makes."""
+    name = "capture-of-twin.json"
+    twin.sh(f"rm -f {name}")
+    words = ("doctor", "--account", twin.site.overlay.account, "--seconds", "240", "--capture", name)
+    done = twin.run("hpctrain", *words, user="alice", timeout=300)
+    assert done.returncode in (0, 6, 7), done.stdout + done.stderr
+    return twin.sh(f"cat {name}")
+
+
+def again(twin: Twin) -> Capture:
+    """The same, read."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(ask(twin))
+        file.flush()
+        return read(Path(file.name))
+
+
+def differing(first: Mapping[str, Answer], other: Mapping[str, Answer]) -> list[str]:
+    """The questions that two captures answer otherwise; what programs say on stderr is chatter."""
+
+    def told(answer: Answer | None) -> object:
+        return answer and (_VOLATILE.sub(r"\1\2", answer.out), answer.code, bool(answer.fault))
+
+    return [name for name in {**first, **other} if told(first.get(name)) != told(other.get(name))]
+
+
+def _distribution(cluster: str) -> Path:
+    """Where the facts of this cluster are: ours, or those of a stranger's twin."""
+    if (HERE / f"sites/{cluster}.toml").exists() and (facts := overlay_of(cluster).facts):
+        return HERE / facts
+    return ROOT / f"hpc_{cluster}"
+
+
+def _overlay(cluster: Cluster, answers: Mapping[str, Answer], facts: str) -> Overlay:
+    def out(name: str) -> str:
+        return answers[name].out if name in answers and answers[name].code == 0 else ""
+
+    asked = examination.site_of(cluster, {"HOME": "/", "USER": "alice"}, ACCOUNT)
+    expected = {question.name: question.expected for question in examination.questions(asked)}
+    modules = Modules.of(answers, expected)
+    return Overlay(
+        login=out("name").strip() or "login",
+        account=ACCOUNT,
+        node=captured_slurm.nodes(cluster, answers),
+        honest=HONEST,
+        facts=facts,
+        home="/home/{user}",
+        edf="container_engine" in cluster.facts,
+        slurm=captured_slurm.conf(answers),
+        accounting=captured_slurm.accounting(cluster.name, answers),
+        system_modules=modules.system,
+        module=modules.files,
+        library=tuple(_libraries(out("network stack"))),
+        variables=dict(_variables(answers)),
+        proxy=_proxy(answers),
+        recorded=recorded.programs(answers),
+        present=(*_present(answers), *_named(named_paths(asked), modules, out("modules of training"))),
+    )
+
+
+def _measured(cluster: Cluster, answers: Mapping[str, Answer]) -> Cluster:
+    """The facts with the sizes that were found: what the twin's folders and nodes are made of."""
+    storage = {role: _sized(row, answers.get(f"role {role}")) for role, row in cluster.storage.items()}
+    hardware = captured_slurm.sized(cluster.hardware, answers)
+    return attrs.evolve(cluster, storage=storage, hardware=hardware)
+
+
+def _sized(row: Storage, answer: Answer | None) -> Storage:
+    look = dict(line.split("=", 1) for line in (answer.out if answer else "").splitlines() if "=" in line)
+    size, files = (look.get(key, "").split()[:1] for key in ("kib", "files"))
+    return attrs.evolve(
+        row,
+        quota_gb=int(size[0]) * 1024 / 1e9 if size else row.quota_gb,
+        inodes=int(files[0]) if files and files[0].isdecimal() else row.inodes,
+    )
+
+
+def _variables(answers: Mapping[str, Answer]) -> Iterator[tuple[str, str]]:
+    """Variables of a login shell, as a twin's overlay spells them."""
+    lines = answers["variables of paths"].out.splitlines() if "variables of paths" in answers else []
+    pairs = [tuple(line.split("=", 1)) for line in lines if "=" in line]
+    for name, answer in answers.items():
+        if (names := _PRINTENV.search(name)) and "&&" not in name:
+            values = answer.out.splitlines()
+            pairs += (
+                zip(names[1].split(), values, strict=True) if len(values) == len(names[1].split()) else ()
+            )
+    for name, value in pairs:
+        template = _WORD.sub(lambda match: TEMPLATES[match[0]], value)
+        if template and "HOME" not in template:
+            yield name, template
+
+
+def _libraries(text: str) -> Iterator[Library]:
+    """libfabric first, which the plugin needs."""
+    try:
+        parts = json.loads(text.strip().rpartition("\n")[2])["parts"]
+    except (ValueError, KeyError, TypeError):
+        return
+    for part in sorted(KINDS.keys() & parts.keys()):
+        path, version = parts[part]["path"], parts[part]["version"] or UNKNOWN_VERSION
+        kind = "aws-ofi-rccl" if "rccl-net" in path else KINDS[part]
+        yield Library(kind=kind, version=version if version.count(".") == 2 else UNKNOWN_VERSION, path=path)
+
+
+def _proxy(answers: Mapping[str, Answer]) -> Proxy | None:
+    """Those that somebody listened on; a twin has one port."""
+    live = [
+        name.split()[1] for name, a in answers.items() if name.startswith("proxy ") and '"status"' in a.out
+    ]
+    ports = [int(address.rpartition(":")[2]) for address in live]
+    names = tuple(address.rpartition(":")[0] for address in live)
+    return Proxy(names=names, port=ports[0]) if live else None
+
+
+def _present(answers: Mapping[str, Answer]) -> Iterator[str]:
+    """Files that a row of `[[verify]]` listed."""
+    for name, answer in answers.items():
+        if name.startswith("verify ls /"):
+            yield from (line for line in answer.out.splitlines() if line.startswith("/"))
+
+
+def _named(paths: tuple[str, ...], modules: Modules, out: str) -> Iterator[str]:
+    """Files that the facts name for training, as far as they were there."""
+    values = {name: value for module in modules.files for name, value in module.set.items()}
+    for number, path in enumerate(paths):
+        full = re.sub(r"\$\{(\w+)\}", lambda match: values.get(match[1], match[0]), path)
+        if f"@hpctrain path {number} 0" in out.splitlines() and "$" not in full:
+            yield full
