@@ -6,11 +6,8 @@ folder: `chain.json` (the terms), `attempts.jsonl` (every event), `ended` (why t
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
 import os
-import re
 import signal
 import sys
 import time
@@ -19,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpctrain_job import chain, documents, journal, resume, successors
+from hpctrain_job import chain, documents, journal, resume, successors, written
 from hpctrain_job.chain import Cause
 from hpctrain_job.successors import Handover, Submission
 
@@ -29,9 +26,6 @@ if TYPE_CHECKING:
 TERMS, EVENTS, ENDED = "chain.json", "attempts.jsonl", "ended"
 SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
-NUMBERS, LAYOUT = ("total", "time", "links", "avoid"), ("folder", "name", "complete")
-GUARDED = ("nodes", "notice")
-"""Keys of the terms, and those of the table in it that says how checkpoints are named."""
 SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
 HUNG = 79
@@ -42,8 +36,6 @@ DEAF = 128 + signal.SIGUSR1
 """The exit code of a program that the warning killed: it does not listen for it."""
 LOOKS_APART = 30.0
 """Seconds between two looks for a job whose submission nobody wrote down: it may be listed late."""
-MOST = 1 << 50
-"""No number of the terms is larger."""
 NEARLY = 0.9
 """From this share of its time on, an attempt that was told to end had come to its time limit."""
 SCHEDULER_CAUSES = {
@@ -114,16 +106,12 @@ class Step:
 
     def terms(self) -> chain.Terms:
         """What the run asks for, as it was planned."""
-        document = self._document()
-        guards = document.get("guards") or {}
-        numbers = {key: document[key] for key in NUMBERS}
-        numbers |= {key: int(guards[key]) for key in GUARDED if key in guards}
-        return chain.Terms(**numbers, requeue=document.get("requeue") is True)
+        return written.terms(self._document())
 
     def _document(self) -> Mapping[str, Any]:
         """chain.json; OSError or ValueError where it is none of ours."""
         document = documents.read(self.folder / TERMS)
-        if not (isinstance(document, dict) and _are_terms(document)):
+        if not (isinstance(document, dict) and written.are_terms(document)):
             raise ValueError("it does not hold what hpctrain writes there")
         return document
 
@@ -156,7 +144,7 @@ class Step:
         """The record that the judge is asked with."""
         record = chain.Record(self.terms())
         for event in self.events():
-            step_event = _event(event)
+            step_event = written.event(event)
             record = chain.applied(step_event, record) if step_event else record
         begun = {attempt.job for attempt in record.attempts}
         still = tuple(job for job in waiting if job not in begun)
@@ -262,53 +250,6 @@ def _handed_over(
     return lines
 
 
-def _event(entry: Mapping[str, Any]) -> chain.Event | None:
-    """An event as the judge takes it; None for what is written for people alone, and for a line that is
-    damaged: it is left out as one that was torn is."""
-    with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError):
-        at, step = _seconds(entry.get("at", 0)), entry.get("step")
-        if not (step is None or type(step) is int):
-            return None
-        if entry.get("event") == "began":
-            is_inside = entry.get("inside") is True
-            return chain.Began(str(entry["job"]), at, step, _names(entry.get("nodes", ())), is_inside)
-        if entry.get("event") == "ended":
-            until, why = _seconds(entry.get("until", at)), Cause(entry["cause"])
-            return chain.Ended(str(entry["job"]), until, why, step, _names(entry.get("lost_nodes", ())))
-        return chain.Continued(at) if entry.get("event") == "continued" else None
-    return None
-
-
-def _seconds(value: Any) -> float:
-    seconds = float(value)
-    if not math.isfinite(seconds):
-        raise ValueError("no moment")
-    return seconds
-
-
-def _names(values: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(str, values))
-
-
-def _are_terms(document: Mapping[str, Any]) -> bool:
-    """Whether everything in chain.json is of its type, and names of checkpoints are a pattern."""
-    layout = document.get("checkpoints")
-    numbers = [document.get(key) for key in (*NUMBERS, "v")]
-    if not all(type(number) is int and 0 <= number < MOST for number in numbers) or not document["time"]:
-        return False
-    guards = document.get("guards", {})
-    if not isinstance(guards, dict) or not all(type(guards.get(key, 0)) is int for key in GUARDED):
-        return False
-    if layout is None:
-        return True
-    if not (isinstance(layout, dict) and all(isinstance(layout.get(key), str) for key in LAYOUT)):
-        return False
-    try:
-        return "step" in re.compile(layout["name"]).groupindex
-    except (re.error, RecursionError, OverflowError):
-        return False
-
-
 def _last_sign(step: Step, attempt: chain.Attempt) -> float:
     """When an attempt without a word last wrote anything."""
     paths = (step.run / name.format(step=step.name) for name in SIGNS)
@@ -338,24 +279,23 @@ def _answer(step: Step, options: Namespace) -> list[str]:
         return begin(step, options.job, nodes, stop_file)
     attempts = step.record().attempts
     training = attempts[-1].nodes if attempts else ()
-    told, reason = options.signal, options.reason
-    why, lost = explained(step, options.job, options.code, told, reason, nodes, training)
+    words = (options.signal, options.reason)
+    why, lost = explained(step, options.job, options.code, words, nodes, training)
     return end(step, options.job, why, lost, stop_file)
 
 
 def explained(
-    step: Step, job: str, code: int, told: str, reason: str, lost: Sequence[str], nodes: Sequence[str]
+    step: Step, job: str, code: int, words: tuple[str, str], lost: Sequence[str], nodes: Sequence[str]
 ) -> tuple[Cause, tuple[str, ...]]:
     """Why the attempt on these nodes ends, as `cause` says with what lies in the step's folder, and all nodes
-    that are to blame."""
+    that are to blame; `words` are the signal that it heard and the scheduler's reason."""
     lack = _lack_of_room(step)
     if code == HUNG:
         lost = (*lost, *_blamed(step, job, nodes))
     fabric = step.folder / "fabric"
     why = cause(
         code,
-        told,
-        reason,
+        *words,
         is_refused=fabric.is_file() and documents.whole(fabric).startswith(b"refused:"),
         lost_nodes=bool(lost),
         share=_share(step.record()),

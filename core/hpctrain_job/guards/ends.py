@@ -46,7 +46,7 @@ def again(job: Job, end: Settled, nodes: tuple[str, ...], signal: str) -> Again 
     """Whether the training begins again in its allocation; None: the job ends. Nothing is written yet."""
     step = job.step
     code = attempts.HUNG if (step.folder / "hung").exists() else end.code
-    why, lost = attempts.explained(step, job.id, code, signal, "", end.lost, nodes)
+    why, lost = attempts.explained(step, job.id, code, (signal, ""), end.lost, nodes)
     record = step.record(step.submitted(), job.stop_file)
     now = time.time()
     ended = chain.Ended(
