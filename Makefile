@@ -55,6 +55,7 @@ soak: setup
 	HPCTRAIN_SOAK=100 tests/setup/test.sh -m slow tests/data
 	HPCTRAIN_SOAK=200 tests/setup/test.sh -m slow tests/twin/test_overlay_rounds.py
 	HPCTRAIN_SOAK=10 tests/setup/test.sh tests/hostile
+	HPCTRAIN_SOAK=600 tests/setup/test.sh tests/chain/test_simulated.py tests/chain/test_goodput.py
 	HPCTRAIN_SOAK=34 tests/setup/test.sh -m torch tests/hangs
 	HPCTRAIN_SOAK=90 tests/setup/test.sh -m slurm tests/guards
 bench: $(VENV)/.installed
@@ -62,6 +63,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.data
 	$(BIN)/python -m bench.report
+	$(BIN)/python -m bench.goodput
 	$(BIN)/python -m bench.pulse "$$(tests/setup/torch.sh)"
 	$(BIN)/python -m bench.convert --peers "$$(tests/setup/torch.sh deepspeed)"
 clean:

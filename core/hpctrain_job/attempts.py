@@ -28,6 +28,8 @@ SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
 SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
+NOTHING_WHOLE = "nothing-whole"
+"""In the step's folder: job.sh found no checkpoint that is whole, and began no ranks."""
 HUNG = 79
 """The exit code of a step that its watch ended."""
 UNJUDGED = 3
@@ -300,7 +302,9 @@ def explained(
         lost_nodes=bool(lost),
         share=_share(step.record()),
     )
-    return Cause.FULL if why is Cause.FAILED and lack else why, tuple(dict.fromkeys(lost))
+    why = Cause.FULL if why is Cause.FAILED and lack else why
+    why = Cause.DAMAGED if why is Cause.SETTING and (step.folder / NOTHING_WHOLE).exists() else why
+    return why, tuple(dict.fromkeys(lost))
 
 
 def _share(record: chain.Record) -> float:

@@ -40,18 +40,20 @@ class Cause(enum.Enum):
     """The loss stopped being a number."""
     FULL = "full disk"
     """Its program failed, and there is no room for another checkpoint."""
+    DAMAGED = "damaged checkpoints"
+    """None of its checkpoints is what was written, and starting anew would lose them."""
     CANCELLED = "cancelled"
     """Somebody ended it."""
 
 
-FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.FULL, Cause.CANCELLED)
+FOR_EVER = (
+    Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.FULL, Cause.DAMAGED, Cause.CANCELLED
+)  # fmt: skip
 """Causes that another attempt would meet again, or undo."""
 FAULTS = (Cause.NODE, Cause.LOST, Cause.FAILED)
 """Causes that come at any time, and cost the work since the last checkpoint."""
 STOPPED = "stopped: "
 USED_UP = "its total time is used up"
-LASTING = 3600.0
-"""A guarded attempt that trained for so many seconds is no failure in a row."""
 WHOLE = (Cause.SAVED, Cause.LIMIT)
 """Causes of an attempt that had all of its time."""
 
@@ -68,9 +70,11 @@ class Terms:
     """The most jobs of the chain in the queue at once, with the one that runs. One of them is a spare behind
     the last attempt: if that one is lost without a word, somebody is there to go on."""
     failures: int = 5
-    """So many attempts in a row whose own program failed end the chain, progress or not."""
+    """So many attempts in a row whose own program failed soon end the chain, progress or not."""
+    soon: float = math.inf
+    """What counts as soon: on many nodes faults come so often that five in a row say nothing."""
     idle: int = 3
-    """So many attempts in a row without a newer checkpoint end it."""
+    """So many attempts in a row without a newer checkpoint end it: more than chance explains."""
     requeue: bool = False
     """Whether the job of an attempt is queued again for the next one, and no other is handed over."""
     avoid: int = 8
@@ -321,9 +325,10 @@ def _reason_to_end(event: Ended, after: Record) -> str:
         return event.cause.value
     if after.stop_file:
         return _stop_words(after)
-    if _trailing(judged, lambda attempt: not attempt.has_progressed) >= terms.idle:
+    uncut = tuple(attempt for attempt in judged if attempt.cause is not Cause.TAKEN)  # no fault of the run
+    if _trailing(uncut, lambda attempt: not attempt.has_progressed) >= terms.idle:
         return f"no progress over {terms.idle} attempts: no newer checkpoint"
-    if _trailing(judged, lambda attempt: _is_failure(attempt, terms)) >= terms.failures:
+    if _trailing(judged, lambda attempt: _failed_soon(attempt, terms)) >= terms.failures:
         return f"{terms.failures} attempts in a row failed"
     if seconds_left(after) <= 0:
         return USED_UP
@@ -342,17 +347,15 @@ def _is_running(record: Record) -> bool:
     return bool(record.attempts) and record.attempts[-1].is_open
 
 
-def _is_failure(attempt: Attempt, terms: Terms) -> bool:
-    """Where a job begins again by itself, it may well fail five times in ten days."""
-    lasted = (attempt.ended or attempt.began) - attempt.began
-    return attempt.cause is Cause.FAILED and not (terms.nodes and lasted >= LASTING)
-
-
 def _used(attempt: Attempt, whole: float) -> float:
     """Seconds of an attempt; one that had all of its time counts as `whole`."""
     if attempt.ended is None or attempt.cause in WHOLE:
         return max(0.0, whole)
     return max(0.0, attempt.ended - attempt.began)
+
+
+def _failed_soon(attempt: Attempt, terms: Terms) -> bool:
+    return attempt.cause is Cause.FAILED and _used(attempt, terms.time) < terms.soon
 
 
 def _trailing(attempts: tuple[Attempt, ...], is_bad: Callable[[Attempt], bool]) -> int:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hpctrain_job import resume
+from hpctrain_job import documents, resume
 from hpctrain_job.resume import Checkpoint
 
 DAMAGED = "damaged"
@@ -57,7 +57,7 @@ class Saves:
         if not self.pointer:
             return ""
         try:
-            return (self.folder / self.pointer).read_text(encoding="utf-8").strip()
+            return documents.whole(self.folder / self.pointer).decode().strip()
         except (OSError, ValueError):
             return ""
 
@@ -100,7 +100,7 @@ class Keeper:
 
     saves: Saves
     keep: int = 0
-    _seen: dict[str, Extent] = field(default_factory=dict)
+    _unsettled: dict[str, Extent] = field(default_factory=dict)
     _written: dict[str, Extent] = field(default_factory=dict)
 
     def look(self, *, is_over: bool = False) -> None:
@@ -121,8 +121,8 @@ class Keeper:
         extent = _extent(path)
         if self._written.get(path.name) == extent or (path.name in self._written and not is_newest):
             return
-        if not is_over and self._seen.get(path.name) != extent:
-            self._seen[path.name] = extent
+        if not is_over and self._unsettled.get(path.name) != extent:
+            self._unsettled[path.name] = extent
             return
         resume.write_manifest(path)
         if _extent(path) == extent:

@@ -1,6 +1,6 @@
 """A file or a folder of the user by its content: one digest, and copies that are proven by it.
 
-`python -m hpctrain_job.tree SOURCE TARGET [--sha256 HEX]`. `.git`, caches and locks of runs are no content.
+`python -m hpctrain_job.tree SOURCE TARGET [--sha256 HEX]`. `.git`, caches and locks of runs do not count.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 LEFT_OUT = frozenset({".git", "__pycache__"})
 LOCK, PINS = ".lock.toml", b"\n# ---- pins, written by `hpctrain lock`"
-"""How the name of a run's lock ends, and what stands in it: `submit` writes one beside the run file after the
-content of a folder that may hold both was taken."""
+"""How the name of a run's lock ends, and what stands in it: `submit` writes one beside the run file, when the
+content of a folder with both is known already."""
 
 
 def entries(folder: Path) -> Iterator[tuple[str, Path]]:

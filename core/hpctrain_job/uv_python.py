@@ -31,8 +31,8 @@ def bring(folder: Path, version: str) -> str:
         words = ("--quiet", "--no-deps", "--no-index", "--find-links", str(folder), "--target", tool, "uv")
         if _code(sys.executable, "-m", "hpctrain_job.pip", "install", *words):
             return f"the uv in {folder} is for another machine than this one, which fetches for it"
-        words = ("--no-bin", "--managed-python", "--cache-dir", f"{tool}/cache")
-        code = _code(f"{tool}/bin/uv", "python", "install", *words, "--install-dir", made, version)
+        options = ("--no-bin", "--managed-python", "--cache-dir", f"{tool}/cache")
+        code = _code(f"{tool}/bin/uv", "python", "install", *options, "--install-dir", made, version)
         found = {path.resolve().parents[1] for path in Path(made).glob(f"*/bin/python{version}")}
         if code or len(found) != 1:
             return f"uv brought no Python {version}: its own words are above"

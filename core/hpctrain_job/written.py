@@ -13,6 +13,8 @@ from hpctrain_job.chain import Cause
 
 NUMBERS, LAYOUT = ("total", "time", "links", "avoid"), ("folder", "name", "complete")
 """Keys of the terms, and those of the table in it that says how checkpoints are named."""
+PATIENCE = ("idle", "soon")
+"""Keys of the terms that runs of earlier versions lack."""
 GUARDED = ("nodes", "notice")
 """Keys of the table for guards, where the job has spare nodes."""
 MOST = 1 << 50
@@ -23,7 +25,8 @@ def terms(document: Mapping[str, Any]) -> chain.Terms:
     """What the run asks for, from a document that `are_terms`."""
     guards = document.get("guards", {})
     numbers = {key: document[key] for key in NUMBERS} | {key: guards[key] for key in GUARDED if key in guards}
-    return chain.Terms(**numbers, requeue=document.get("requeue") is True)
+    patience = {key: document[key] for key in PATIENCE if key in document}
+    return chain.Terms(**numbers, **patience, requeue=document.get("requeue") is True)
 
 
 def event(entry: Mapping[str, Any]) -> chain.Event | None:
@@ -57,8 +60,10 @@ def _names(values: Iterable[Any]) -> tuple[str, ...]:
 def are_terms(document: Mapping[str, Any]) -> bool:
     """Whether everything in chain.json is of its type, and names of checkpoints are a pattern."""
     layout = document.get("checkpoints")
-    numbers = [document.get(key) for key in (*NUMBERS, "v")]
-    if not all(type(number) is int and 0 <= number < MOST for number in numbers) or not document["time"]:
+    numbers = [document.get(key) for key in (*NUMBERS, "v")] + [document.get(key, 1) for key in PATIENCE]
+    if not all(type(number) is int and 0 <= number < MOST for number in numbers):
+        return False
+    if not (document["time"] and document.get("idle", 1)):
         return False
     guards = document.get("guards", {})
     if not isinstance(guards, dict) or not all(type(guards.get(key, 0)) is int for key in GUARDED):

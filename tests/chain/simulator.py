@@ -3,6 +3,7 @@ decides is the product's own function."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from hpctrain_job.chain import (
     decide,
 )
 
+NEVER = 1e15
+
 
 @dataclass(frozen=True)
 class Faults:
@@ -42,6 +45,10 @@ class Faults:
     """Of a submission from inside of a job."""
     worse: int = 3
     """Nodes that fail thirty times as often as the others."""
+    hang: float = NEVER
+    """The mean time between two hangs, which a watch ends with a node's name."""
+    taken: float = NEVER
+    """The mean time between two preemptions."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,14 @@ class Work:
     notice: int = 120
     nodes: int = 64
     machine: int = 80
+    queue: float = 1800
+    """The mean wait of a job; nothing is allocated meanwhile."""
+    detect: float = 45
+    """How long a hang stands before its watch ends it."""
+    spares: int = 0
+    """Nodes of the allocation that take the place of those that fail, without a job of its own."""
+    restart: float = 60
+    """From a fault to the ranks stepping again inside of the allocation: with `spares` only."""
     diverges_at: int = 0
     """The step at which the loss stops being a number; 0: never."""
 
@@ -145,7 +160,7 @@ class Simulator:
     def job(self, job: str) -> None:
         """A job from its start to its end."""
         self.close_lost()
-        self.clock += self.dice.expovariate(1 / 1800)
+        self.clock += self.dice.expovariate(1 / self.work.queue) if self.work.queue else 0.0
         if self.told.record.ended:
             return
         assert not self.running, "two attempts at once"
@@ -161,15 +176,40 @@ class Simulator:
         self.running = False
 
     def attempt(self, job: str, nodes: tuple[str, ...]) -> None:
-        """Train until a fault, the warning or the goal."""
+        """Train until the job ends; faults that a spare node makes good are inside of it."""
+        left, spares, start = float(self.terms.time), self.work.spares, float(self.work.start)
+        while True:
+            cause, lasts, lost = self.stretch(nodes, left, start)
+            self.clock += lasts
+            self.told.allocated += lasts
+            self.told.faults[cause.value] += 1
+            self.told.step = self.newest()
+            left -= lasts
+            needs_spare = cause in (Cause.NODE, Cause.LOST, Cause.HUNG)
+            if self.work.spares and (spares if needs_spare else cause is Cause.FAILED) and left > 0:
+                spares -= needs_spare
+                start = self.work.restart
+                continue
+            break
+        if cause is Cause.LOST and self.terms.requeue:  # Slurm does, once it holds the node for lost
+            self.told.record = replace(self.told.record, waiting=(job,))
+        elif cause is not Cause.LOST:
+            if cause is Cause.TAKEN and self.terms.requeue:
+                self.told.record = replace(self.told.record, waiting=(job,))
+            self.tell(Ended(job, self.clock, cause, self.newest(), lost), inside=True)
+
+    def stretch(
+        self, nodes: tuple[str, ...], left: float, start: float
+    ) -> tuple[Cause, float, tuple[str, ...]]:
+        """Train from the newest checkpoint that verifies to whatever comes first."""
         while self.disk and not self.disk[-1][1]:
-            self.disk.pop()  # as `hpctrain_job.resume` passes over what its manifest denies
+            self.disk.pop()  # as `hpctrain_job.keeping` sets aside what its manifest denies
             self.told.faults["corrupt"] += 1
         if self.disk:
             self.told.resumed_from.append(self.disk[-1])
-        began, step = self.clock, self.newest()
-        cause, lasts, lost = self.end_of(nodes)
-        usable = max(0.0, lasts - self.work.start)
+        step = self.newest()
+        cause, lasts, lost = self.end_of(nodes, left)
+        usable = max(0.0, lasts - start - (self.work.detect if cause is Cause.HUNG else 0.0))
         stretch = self.work.every + self.work.save
         saved = step
         for _ in range(int(usable // stretch)):
@@ -179,34 +219,43 @@ class Simulator:
         if self.work.diverges_at and reached >= self.work.diverges_at:
             cause, lost = Cause.DIVERGED, ()
         elif reached >= self.work.goal:
-            lasts, cause, lost = self.work.start + self.work.goal - step, Cause.FINISHED, ()
+            lasts, cause, lost = start + self.work.goal - step, Cause.FINISHED, ()
             self.save(self.work.goal)
         elif cause is Cause.SAVED:
             self.save(int(reached))
-        self.clock = began + lasts
-        self.told.allocated += lasts
-        self.told.faults[cause.value] += 1
-        self.told.step = self.newest()
-        if cause is Cause.LOST and self.terms.requeue:  # Slurm does, once it holds the node for lost
-            self.told.record = replace(self.told.record, waiting=(job,))
-        elif cause is not Cause.LOST:
-            self.tell(Ended(job, self.clock, cause, self.newest(), lost), inside=True)
+        return cause, lasts, lost
 
     def save(self, step: int) -> None:
         self.disk.append((step, self.dice.random() >= self.faults.corrupt or step == self.work.goal))
 
-    def end_of(self, nodes: tuple[str, ...]) -> tuple[Cause, float, tuple[str, ...]]:
-        """What ends an attempt on these nodes, after how long, and which node is to blame."""
-        weight = [30.0 if int(node[1:]) < self.faults.worse else 1.0 for node in nodes]
-        node_at = self.dice.expovariate(sum(weight) / len(weight) / self.faults.node)
-        program_at = self.dice.expovariate(1 / self.faults.program)
-        warned_at = float(self.terms.time - self.work.notice)
-        first = min(node_at, program_at, warned_at)
-        if first == warned_at:
-            late = self.dice.random() < self.faults.unsaved
-            return (Cause.LIMIT, float(self.terms.time), ()) if late else (Cause.SAVED, warned_at, ())
-        if first == program_at:
-            return Cause.FAILED, first, ()
+    def end_of(self, nodes: tuple[str, ...], left: float) -> tuple[Cause, float, tuple[str, ...]]:
+        """What ends training on these nodes, after how long, and which node is to blame."""
+        faults = self.faults
+        weight = [30.0 if int(node[1:]) < faults.worse else 1.0 for node in nodes]
+        warned_at = max(0.0, left - self.work.notice)
+        at = {
+            Cause.NODE: self.dice.expovariate(sum(weight) / len(weight) / faults.node),
+            Cause.FAILED: self.dice.expovariate(1 / faults.program),
+            Cause.HUNG: self.dice.expovariate(1 / faults.hang),
+            Cause.TAKEN: self.dice.expovariate(1 / faults.taken),
+        }
+        cause = min(at, key=lambda cause: at[cause])
+        if at[cause] >= warned_at:
+            late = self.dice.random() < faults.unsaved
+            return (Cause.LIMIT, left, ()) if late else (Cause.SAVED, warned_at, ())
+        if cause is Cause.HUNG:
+            return cause, min(left, at[cause] + self.work.detect), (self.dice.choice(nodes),)
+        if cause is not Cause.NODE:
+            return cause, at[cause], ()
         (node,) = self.dice.choices(nodes, weight)
-        silent = self.dice.random() < self.faults.silent
-        return (Cause.LOST, first, ()) if silent else (Cause.NODE, first, (node,))
+        silent = self.dice.random() < faults.silent
+        return (Cause.LOST, at[cause], ()) if silent else (Cause.NODE, at[cause], (node,))
+
+
+def optimum(save: float, start: float, between: float, seed: int = 0, faults: int = 4000) -> float:
+    """The goodput that the best interval would have under faults alone: no time limit, no hang, no damage."""
+    dice = random.Random(seed)
+    lasts = [dice.expovariate(1 / between) for _ in range(faults)]
+    stretches, total = [max(0.0, seconds - start) for seconds in lasts], sum(lasts)
+    intervals = [math.sqrt(2 * save * between) * 1.15**power for power in range(-12, 13)]
+    return max(sum(s // (every + save) * every for s in stretches) / total for every in intervals)

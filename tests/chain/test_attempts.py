@@ -132,6 +132,13 @@ def test_a_failure_without_room_for_another_checkpoint_ends_the_chain(step: Step
     assert told(step, "end", "--job=4", "--code=1") == [""], "a person made room and went on"
 
 
+def test_damaged_checkpoints_are_told_from_a_wrong_setting(step: Step) -> None:
+    told(step, "begin", "--job=1")
+    (step.folder / "nothing-whole").touch()
+    told(step, "end", "--job=1", "--code=78")
+    assert step.ended == "damaged checkpoints"
+
+
 def test_a_node_fault_is_told_to_the_waiting_jobs(step: Step) -> None:
     told(step, "begin", "--job=1", "--nodes=n1\nn2")
     assert told(step, "end", "--job=1", "--code=1", "--nodes=n2") == ["avoid n2 2 3"]

@@ -75,6 +75,7 @@ def test_the_spare_behind_the_last_attempt_has_nothing_to_do_once_the_total_is_u
         (Cause.NETWORK, (EndChain("refused network", ("2", "3")),)),
         (Cause.DIVERGED, (EndChain("diverged", ("2", "3")),)),
         (Cause.FULL, (EndChain("full disk", ("2", "3")),)),
+        (Cause.DAMAGED, (EndChain("damaged checkpoints", ("2", "3")),)),
         (Cause.CANCELLED, (EndChain("cancelled", ("2", "3")),)),
         (Cause.SAVED, (Submit(1, "3"),)),
         (Cause.LIMIT, (Submit(1, "3"),)),
@@ -139,6 +140,21 @@ def test_a_program_that_fails_again_and_again_ends_the_chain_in_spite_of_progres
     assert not isinstance(decide(Ended("1", 60, Cause.NODE, 5), record)[0], EndChain)
 
 
+def test_failures_that_come_late_are_faults_of_many_nodes_and_not_a_loop() -> None:
+    terms = replace(TERMS, soon=600)
+    events: list[Event] = []
+    for number in range(9):
+        events += [Began("1", 0, number), Ended("1", 700, Cause.FAILED, number + 1)]
+    record = after(*events, Began("1", 0, 9), terms=terms)
+    assert decide(Ended("1", 700, Cause.FAILED, 10), record) == (Submit(1, "3"),)
+    soon = after(
+        *events[:2], *(replace(e, at=60) if isinstance(e, Ended) else e for e in events), terms=terms
+    )
+    assert decide(Ended("1", 60, Cause.FAILED, 10), applied(Began("1", 0, 9), soon)) == (
+        EndChain("5 attempts in a row failed", ("2", "3")),
+    )
+
+
 def test_the_total_is_spent_by_whole_attempts_and_by_parts_of_them() -> None:
     record = after(
         BEGAN, ended(Cause.SAVED), Began("2", 2 * DAY), Ended("2", 2 * DAY + 3600, Cause.LOST, 100)
@@ -193,3 +209,40 @@ def test_a_job_that_is_started_again_under_its_id_is_another_attempt() -> None:
     assert [attempt.is_open for attempt in record.attempts] == [False, True]
     closed = applied(ended(Cause.SAVED, step=300), record)
     assert [attempt.last_step for attempt in closed.attempts] == [100, 300]
+
+
+@pytest.mark.parametrize("requeue", [False, True], ids=["chained", "requeued"])
+def test_preemption_is_no_fault_of_the_run_however_often_it_comes(*, requeue: bool) -> None:
+    terms = replace(TERMS, requeue=requeue, links=1 if requeue else 3)
+    events: list[Event] = []
+    for number in range(1, 9):
+        events += [Began(str(number), 0, 100), Ended(str(number), 60, Cause.TAKEN, 100)]
+    record = after(*events, Began("9", 0, 100), waiting=() if requeue else ("10", "11"), terms=terms)
+    again: tuple[Action, ...] = () if requeue else (Submit(1, "11"),)
+    assert decide(Ended("9", 60, Cause.TAKEN, 100), record) == again
+    # between faults it neither adds to them nor makes them forgotten
+    idle: list[Event] = [Began("a", 0, 100), Ended("a", 60, Cause.LOST, 100)] * 2
+    third = after(*idle, *events, Began("9", 0, 100), waiting=("10",), terms=terms)
+    why = "no progress over 3 attempts: no newer checkpoint"
+    assert decide(Ended("9", 60, Cause.LOST, 100), third) == (EndChain(why, ("10",)),)
+
+
+@pytest.mark.parametrize("cause", Cause)
+@pytest.mark.parametrize("requeue", [False, True], ids=["chained", "requeued"])
+def test_every_cause_either_ends_the_chain_or_leaves_somebody_to_go_on(
+    cause: Cause, *, requeue: bool
+) -> None:
+    """Nobody is lost: with an end the reason stands and the queue is emptied; else a job waits behind it, is
+    asked for, or is queued again by itself or by the scheduler."""
+    terms = replace(TERMS, requeue=requeue, links=1 if requeue else 3)
+    for waiting in ((), ("2",), ("2", "3")):
+        record = after(BEGAN, waiting=() if requeue else waiting, terms=terms)
+        event = ended(cause, lost_nodes=("n2",) if cause is Cause.NODE else ())
+        actions = decide(event, record)
+        ends = [action for action in actions if isinstance(action, EndChain)]
+        if ends:
+            assert ends == [EndChain(cause.value, record.waiting)]
+            assert actions == (ends[0],), "and nothing is asked for"
+        else:
+            asked = any(isinstance(action, (Submit, Requeue)) for action in actions)
+            assert asked or record.waiting or (requeue and cause is Cause.TAKEN)

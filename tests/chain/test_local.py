@@ -117,6 +117,14 @@ def test_a_trainer_that_verifies_nothing_goes_on_from_the_checkpoint_before_a_da
     assert "step-30 is damaged: weights is not what was written" in run.log()
     assert "begins at 20\n" in run.log()
     assert (folder / "damaged/step-30/weights").read_text() == "99\n"
+    wait_for("manifests", lambda: len(list(folder.glob("*/MANIFEST"))) == 2, 60)
+    for weights in folder.glob("step-*/weights"):
+        weights.write_text("99\n")
+    (run.path / "stop").unlink()
+    run.live.resume()
+    found = run.until(State.FAILED, seconds=60)
+    assert found.reason.startswith("damaged checkpoints")
+    assert run.log().count("begins at") == 2, "nothing began, and nothing was lost"
 
 
 def test_no_progress_ends_the_chain(runs: list[ChainRun], tmp_path: Path) -> None:

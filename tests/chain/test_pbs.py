@@ -24,8 +24,10 @@ def standin(tmp_path: Path) -> Iterator[Standin]:
     standin.clean()
 
 
-def started(standin: Standin, root: Path, script: str, *, total: str, time: str) -> ChainRun:
-    planned = plan("pbs", script, total=total, time=time)
+def started(
+    standin: Standin, root: Path, script: str, *, total: str, time: str, jobs: int | None = None
+) -> ChainRun:
+    planned = plan("pbs", script, total=total, time=time, jobs=jobs)
     run = ChainRun.create(root, planned, environ(standin.bin))
     run.submit()
     return run
@@ -51,3 +53,19 @@ def test_a_wrong_setting_takes_the_waiting_jobs_back(standin: Standin, tmp_path:
     wait_for("an empty queue", lambda: run.state().chain.jobs == ())  # type: ignore[union-attr]
     assert run.state().reason.startswith("wrong setting")
     assert len(run.attempts()) == 1
+
+
+def test_the_jobs_hand_over_what_a_limit_on_jobs_left_out(standin: Standin, tmp_path: Path) -> None:
+    """By qsub from inside of a job, each behind the one before."""
+    script = TRAIN.format(goal=110, seconds=0.1)
+    run = started(standin, tmp_path, script, total="60s", time="10s", jobs=2)
+    assert len(run.submitted()) == 2
+    run.until(State.DONE, seconds=180)
+    attempts = run.attempts()
+    assert len(attempts) >= 3, run.log()
+    assert [a.cause for a in attempts] == [*[Cause.SAVED] * (len(attempts) - 1), Cause.FINISHED], run.log()
+    assert [a.job for a in attempts] == list(run.submitted()[: len(attempts)])
+    assert [row["step"] for row in run.rows()] == list(range(1, 111))
+    wait_for("an empty queue", lambda: run.state().chain.jobs == ())  # type: ignore[union-attr]
+    others = [job for job in standin.jobs if job not in run.submitted()]
+    assert others == [], "each was asked for once"

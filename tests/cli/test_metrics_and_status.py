@@ -186,3 +186,15 @@ def test_who_waits_tells_observers_how_jobs_ended(here: Product) -> None:
     here("submit", "--wait", code=8)
     heard = (here.home / "heard").read_text().splitlines()
     assert heard == ["submitted|small/1|train|", "failed|small/1|train|its commands failed, exit code 3"]
+
+
+def test_tensorboards_folder_is_named_as_it_wants_it(here: Product) -> None:
+    folder = '"$HPC_RUN"/runs/Nov24_node1'
+    here.write(small(f"mkdir -p {folder}; touch {folder}/events.out.tfevents.1.node1"))
+    here("submit", "--wait")
+    path = here.json("status")["tensorboard"]
+    assert path.endswith("/runs")
+    assert f"tensorboard  --logdir {path}" in here("status").stdout.splitlines()
+    here.write(small("true"), "other.toml")
+    here("submit", "other.toml", "--wait")
+    assert here.json("status")["tensorboard"] is None

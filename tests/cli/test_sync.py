@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from hpctrain.cli.flags import Flags
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, StepFailed
 from hpctrain.run.directory import RunDirectory
+from tests.e2e.product import Product, small
 
 STAND_IN = """\
 #!/bin/bash
@@ -77,3 +81,33 @@ def test_a_folder_that_fails_is_named_with_its_log_and_left_for_the_next_time(
     assert "no login" in Path(raised.value.problems[0].where).read_text()
     broken.unlink()
     assert sync(run, tmp_path)["sent"] == ["offline-run-20261120_1-a"]
+
+
+def test_what_grew_after_it_was_sent_is_sent_again(run: RunDirectory, tmp_path: Path) -> None:
+    sync(run, tmp_path)
+    log = run.path / "wandb/offline-run-20261120_1-a/run-1.wandb"
+    later = log.stat().st_mtime + 5
+    os.utime(log, (later, later))
+    assert sync(run, tmp_path)["sent"] == ["offline-run-20261120_1-a"]
+
+
+def test_a_run_is_followed_to_its_end_and_a_minute_without_network_costs_nothing(here: Product) -> None:
+    """A real run on this computer that logs as it trains; wandb is the stand-in, and fails once."""
+    log = 'd="$HPC_RUN/wandb/offline-run-1"; mkdir -p "$d"; touch "$d/broken"; echo x >> "$d/run-1.wandb"; '
+    tried = 'for i in $(seq 150); do grep -q ERROR "$d.sync.log" && break; sleep 0.2; done; '
+    here.write(small(log + tried + 'rm "$d/broken"; ' + 'sleep 2; echo x >> "$d/run-1.wandb"; ' * 3))
+    (here.home / "bin").mkdir()
+    program = here.home / "bin/wandb"
+    program.write_text(STAND_IN)
+    program.chmod(0o755)
+    here("submit")
+    environ = {**here.environment, "PATH": f"{program.parent}:{here.environment['PATH']}"}
+    fast = "import hpctrain.cli.commands.sync as sync; sync.FOLLOW_SECONDS = 1.0; import hpctrain.__main__"
+    done = subprocess.run(
+        [sys.executable, "-c", fast, "sync", "small", "--follow"],
+        cwd=here.folder, env=environ, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["offline-run-1  sent"]
+    assert "sync-failed" in done.stderr
+    assert len((here.home / "asked").read_text().splitlines()) >= 3

@@ -194,6 +194,30 @@ def test_a_total_shorter_than_one_job_is_a_slip() -> None:
     assert (refused.fatal, refused.where) == (True, "resources.total")
 
 
+def test_another_queue_with_longer_jobs_is_said() -> None:
+    short = Queue(**{**ROW, "name": "short", "max_time": HOURS("2h"), "max_nodes": 91})
+    long = {
+        **ROW,
+        "name": "long",
+        "max_time": HOURS("1d"),
+        "max_nodes": 64,
+        "auto": False,
+        "note": "one running job",
+    }
+    said = problem(made(site(short, Queue(**long)), nodes=64, total="10d"), "longer-jobs")
+    assert said.message == "total takes 120 jobs of 2h in short, and 10 of 1d in long"
+    assert (said.fatal, said.where) == (False, "resources.total")
+    assert said.hint.startswith('queue = "long"')
+    assert "one running job" in said.notes
+    for row, asked in (
+        (long, {"nodes": 65}),
+        (long, {"nodes": 64, "queue": "short"}),
+        ({**long, "forbids": ("chain",)}, {"nodes": 64}),
+    ):
+        quiet = made(site(short, Queue(**row)), total="10d", **asked)
+        assert "longer-jobs" not in [p.code for p in quiet.problems]
+
+
 def test_jobs_that_would_start_anew_are_refused_or_said() -> None:
     never = problem(made(site(), resume="never", total="3d"), "chain-anew")
     assert (never.fatal, never.where) == (True, "checkpoint.resume")

@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.product import Product, hidden_in, small
 from tests.e2e.test_on_slurm import on_rig, until
 from tests.patience import wait_for
+from tests.rig.slurm import Rig
 
 CANARY = "c4nary" * 6
 SECRETS = '\nsecrets = ["wandb"]\n'
@@ -59,6 +60,24 @@ def test_a_submission_that_is_waited_for_leaves_none(here: Product) -> None:
     here.write(with_token(small("kill -9 $PPID")))
     here("submit", "--wait", WANDB_API_KEY=CANARY, code=8)
     assert on_disk(here) == []
+
+
+@pytest.mark.parametrize("script", ["sleep 300", "trap 'exit 75' USR1; sleep 300 & wait"])
+def test_it_goes_at_the_time_limit(here: Product, script: str) -> None:
+    """With a job that saves when it is warned, and with one that only ends."""
+    text = small(f'touch "$HPC_RUN"/began; {script}').replace('"5m"', '"6s"')
+    submitted(here, text)
+    wait_for("the end", lambda: here.state("small") not in ("queued", "running"))
+    assert on_disk(here) == []
+
+
+@pytest.mark.slurm
+def test_it_goes_when_somebody_ends_the_job_without_us(alice: Product, slurm: Rig) -> None:
+    submitted(alice, on_rig('touch "$HPC_RUN"/began; sleep 300'))
+    (job,) = alice.json("status", "small")["steps"]
+    slurm.run("scancel", job["job"])
+    until(alice, "small", "cancelled")
+    wait_for("the end of its script", lambda: on_disk(alice) == [])
 
 
 @pytest.mark.slurm

@@ -12,6 +12,7 @@ import pytest
 
 from hpctrain.errors import ConfigError, Problem, fatal
 from hpctrain.model.step import Pin
+from hpctrain.model.words import Cmd, Join, Var
 from hpctrain.render import files as rendered
 from hpctrain.run.tools import Tools
 from hpctrain.runfile.reading.toml import loads
@@ -164,6 +165,36 @@ def test_the_description_is_one_table_each_and_mounts_what_the_run_uses(tmp_path
     hooks = said["annotations"]["com"]["hooks"]
     assert hooks.pop("aws_ofi_nccl") == {"enabled": "true", "variant": "cuda-dl"}  # what is added, adds
     assert hooks == {"cxi": {"enabled": "true"}, "ssh": {"enabled": "false"}}
+
+
+def test_sarus_suite_takes_the_image_from_its_store_by_name(tmp_path: Path) -> None:
+    one = session(tmp_path, f'{BASE}\nengine = "sarus"', 'packages = ["datasets"]')
+    described: dict[str, Any] = loads(step_file(one, "train", "environment.toml"))
+    assert described["image"].startswith("localhost/hpctrain/pytorch-24.04-py3:")
+    assert described["entrypoint"] is False
+    hooks = described["annotations"]["com"]["hooks"]
+    assert hooks == {"cxi": {"enabled": "true"}, "aws_ofi_nccl": {"enabled": "true"}}
+    assert all(mount.count(":") >= 1 for mount in described["mounts"])
+    image, train = one.plan().step_named("image"), one.plan().step_named("train")
+    assert image is not None
+    assert train is not None
+    programs = [command.argv[:2] for command in image.step.commands if isinstance(command, Cmd)]
+    assert programs[-4:-1] == [("podman", "tag"), ("sarusctl", "migrate"), ("sarusctl", "images")]
+    assert train.around.starter["slurm"] == (Join("--edf=./steps/", Var("HPC_STEP"), "/environment.toml"),)
+
+
+@pytest.mark.parametrize(
+    ("edf", "where"),
+    [
+        ('kind = "venv"', "kind"),
+        ('image = "/capstor/mine.sqsh"', "image"),
+        ('mounts = ["/capstor/x"]', "mounts"),
+        ('mounts = ["/capstor/x.sqsh:/x:sqsh"]', "mounts"),
+    ],
+)
+def test_what_sarus_suite_cannot_do_is_said_before(tmp_path: Path, edf: str, where: str) -> None:
+    said = problems(session(tmp_path, f'{BASE}\nengine = "sarus"\n{edf}'))
+    assert f"environment.edf.{where}" in [p.where for p in said if p.fatal]
 
 
 EXTENDED = (

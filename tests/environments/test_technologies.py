@@ -10,6 +10,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import attrs
 import pytest
 
 from hpctrain.errors import ConfigError, StepFailed
@@ -170,15 +171,15 @@ def python_build(folder: Path) -> Path:
             file.addfile(entry, io.BytesIO(body))
     major, minor, patch = sys.version_info[:3]
     machine = {"family": os.uname().machine, "variant": None}
-    build = {
+    names: dict[str, object] = {
         "name": "cpython",
         "arch": machine,
         "os": "linux",
         "libc": "gnu",
-        "prerelease": "",
-        "variant": None,
+        "url": archive.as_uri(),
     }
-    build |= {"major": major, "minor": minor, "patch": patch, "url": archive.as_uri(), "sha256": None}
+    numbers = {"major": major, "minor": minor, "patch": patch}
+    build = {**names, **numbers, "prerelease": "", "variant": None, "sha256": None}
     listed = folder / "builds.json"
     listed.write_text(json.dumps({f"cpython-{PYTHON}.{patch}-linux-{machine['family']}-gnu": build}))
     return listed
@@ -196,7 +197,7 @@ def test_a_python_that_the_site_has_not_is_fetched_with_the_wheels(
     configuration = tmp_path / "config/uv/uv.toml"
     configuration.parent.mkdir(parents=True)
     configuration.write_text(f'python-downloads-json-url = "{python_build(tmp_path)}"\n')
-    world.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    world = attrs.evolve(world, env={**world.env, "XDG_CONFIG_HOME": str(tmp_path / "config")})
     pins = (*pinned(shelf), Pin("uv", "pypi", f"1.0 sha256:{digest(shelf / 'uv-1.0-py3-none-any.whl')}"))
     made = plan(asked("uv", uv, shelf, own_python=True), TWO, uv, pins=pins)
     assert {"wheels", "env"} <= {step.name for step in made.steps}
@@ -218,7 +219,7 @@ def test_a_python_that_cannot_be_fetched_ends_the_step_with_the_way_out(
     configuration = tmp_path / "config/uv/uv.toml"
     configuration.parent.mkdir(parents=True)
     configuration.write_text(f'python-downloads-json-url = "{listed}"\n')
-    world.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    world = attrs.evolve(world, env={**world.env, "XDG_CONFIG_HOME": str(tmp_path / "config")})
     pins = (*pinned(shelf), Pin("uv", "pypi", f"1.0 sha256:{digest(shelf / 'uv-1.0-py3-none-any.whl')}"))
     with pytest.raises(StepFailed) as caught:
         world.execute(plan(asked("uv", uv, shelf, own_python=True), TWO, uv, pins=pins))
@@ -246,8 +247,6 @@ def test_uv_is_pinned_like_a_package() -> None:
 
 
 def test_the_three_have_the_same_keys() -> None:
-    import attrs
-
     common = {a.name for a in attrs.fields(options.Options)}
     assert {a.name for a in attrs.fields(venv.Options)} == common
     assert {a.name for a in attrs.fields(uv.Options)} == common | {"own_python"}

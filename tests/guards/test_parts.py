@@ -75,7 +75,8 @@ def test_long_attempts_that_fail_are_no_row_of_failures() -> None:
         attempts = [
             Attempt("7", n * each, n, (n + 1) * each, Cause.FAILED, n + 1, is_inside=n > 0) for n in range(4)
         ]
-        return Record(TERMS, (*attempts, Attempt("7", 4 * each, 4, is_inside=True)))
+        terms = replace(TERMS, soon=3600)
+        return Record(terms, (*attempts, Attempt("7", 4 * each, 4, is_inside=True)))
 
     for each, goes_on in ((600.0, False), (4000.0, True)):
         event = replace(ended(Cause.FAILED, "a", "b"), at=5 * each)

@@ -117,8 +117,8 @@ def test_old_ones_go_and_the_newest_good_ones_stay(saves: Saves) -> None:
     (saves.folder / "notes.txt").write_text("a foreign file")
     (saves.folder / "global_step5.backup").mkdir()
     keeping.retain(saves, 2)
-    kept = {"global_step40", "global_step50", "global_step5.backup", "latest", "notes.txt"}
-    assert set(names(saves)) == kept
+    names_left = {"global_step40", "global_step50", "global_step5.backup", "latest", "notes.txt"}
+    assert set(names(saves)) == names_left
 
 
 @pytest.mark.parametrize("damage", ["cut", "no manifest", "a file is missing"])
@@ -162,9 +162,9 @@ def test_a_damaged_newest_is_set_aside_and_the_pointer_names_the_one_before(
     ]
     assert saves.pointed() == "global_step20"
     assert (saves.folder / "LATEST").resolve().name == "global_step20"
-    said = capsys.readouterr().err
-    assert "global_step30 is damaged: mp_rank_00.pt is not what was written" in said
-    assert "the newest checkpoint is global_step20, verified" in said
+    stderr = capsys.readouterr().err
+    assert "global_step30 is damaged: mp_rank_00.pt is not what was written" in stderr
+    assert "the newest checkpoint is global_step20, verified" in stderr
     save(saves, 30, manifest=True)
     flip(saves.folder / "global_step30/mp_rank_00.pt")
     assert keeping.check(saves) == 0

@@ -17,7 +17,7 @@ from tests.rig.slurm import REPO, Rig
 from tests.schedulers import killed_driver
 from tests.standin_pbs.fixtures import Standin
 
-KILLS = 200 if os.environ.get("HPCTRAIN_SOAK") else 20
+KILLS = 1000 if os.environ.get("HPCTRAIN_SOAK") else 20
 DRIVER = (sys.executable, "-m", killed_driver.__name__)
 PATHS = {"PYTHONPATH": f"{REPO}/core:{REPO}/plugins:{REPO}", "PYTHONDONTWRITEBYTECODE": "1"}
 

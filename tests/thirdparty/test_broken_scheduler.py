@@ -186,3 +186,33 @@ def test_a_cancelling_that_answers_nonsense_has_cancelled_nothing(login: Login) 
     code, error = login("cancel", "two-nodes", "--yes")
     assert (code, f"{OAK}: cancel_jobs returned str, not bool" in error) == (3, True), error
     assert '"cancelled"' not in (login.runs[0] / "record.jsonl").read_text()
+
+
+PROMISES = {
+    "mail": (
+        ("resources.mail=ada@example.org",),
+        "error[no-mail]: the scheduler of lumi, oak, sends no mail",
+    ),
+    "requeue": (
+        ("resources.total=10h", "resources.requeue=true"),
+        "error[scheduler-ignores]: oak queues no job of lumi again: the training would end after one attempt",
+    ),
+    "total": (
+        ("resources.total=10h",),
+        "error[scheduler-ignores]: no job of oak hands over the next one: 2 of 20 would train",
+    ),
+}
+
+
+@pytest.mark.parametrize("key", PROMISES)
+def test_what_it_cannot_do_is_refused_before_anything_is_written(login: Login, key: str) -> None:
+    login.plugin()
+    facts = login.installed.site / "hpc_lumi/cluster.toml"
+    facts.write_text(re.sub(r"jobs_per_user *= \d+", "jobs_per_user = 2", facts.read_text()))
+    values, message = PROMISES[key]
+    code, error = login(
+        "submit", "run.toml", "--account", "abc123", *(word for value in values for word in ("--set", value))
+    )
+    assert (code, message in error) == (2, True), error
+    assert f"resources.{key}" in error
+    assert not login.runs

@@ -99,7 +99,8 @@ class Overlay:
     conda: tuple[str, ...] = ()
     """Where the site has its Miniforge: a stand-in for each."""
     commands: Mapping[str, str] = attrs.field(factory=dict)
-    """Other names of the twin's programs, as the site has them; `{python}` is this machine's Python."""
+    """Other names of the twin's programs, as the site has them; `{python}` is this machine's Python,
+    `{short}` its version, 3.11."""
     system_python: str = ""
     system_gcc: str = ""
     """What /usr/bin has on the site: `old.py` makes stand-ins that refuse what these would refuse."""

@@ -23,7 +23,7 @@ from tests.twin.user import EXAMPLE
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
 
 WALKS = ROOT / "tests/e2e/walks"
-NEEDED = ("attrs", "cattrs", "click", "pluggy", "pyyaml", "typing_extensions")
+NEEDED = ("attrs", "cattrs", "click", "pluggy", "pyyaml", "tomli", "typing_extensions", "exceptiongroup")
 DOCUMENT = """
 cd /srv/hub && mkdir -p models/Qwen/Qwen3-0.6B models/openai-community/gpt2 datasets/Salesforce/wikitext
 mkdir -p datasets/NbAiLab/merged_npk_ndla_parallel_paragraphs datasets/NbAiLab/nynorsk_norm_200eval
@@ -117,6 +117,30 @@ def test_olivia_s_ten_lines_end_with_a_trained_model(twin: Start) -> None:
     run = trained(said)
     model = olivia.sh(f"cat /cluster/work/projects/nn9999k/alice/checkpoints/nynorsk/{run}/model.json")
     assert model == '{"jeg": "eg"}'
+
+
+def test_leonardo_s_ten_lines_end_with_a_checkpoint(twin: Start) -> None:
+    """With the guide's own way to Automodel, a tree of it beside the run: the index has no such package."""
+    leonardo = ready(twin("leonardo"))
+    shadow(leonardo)
+    model = "models/nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"
+    leonardo.run("bash", "-c", f"mkdir -p /srv/hub/{model} && echo '{{}}' >/srv/hub/{model}/config.json")
+    folder = "/leonardo_scratch/fast/EUHPC_D00_001/hpctrain-alice"
+    wheels(leonardo, f"{folder}/dist")
+    for path in (WALKS / "automodel").rglob("*.py"):
+        name = f"{folder}/Automodel/{path.relative_to(WALKS / 'automodel')}"
+        leonardo.sh(f"mkdir -p {Path(name).parent}", user="alice")
+        leonardo.write(name, path.read_text())
+    tree = 'packages = [{ name = "nemo-automodel", path = "Automodel" }]'
+    stand_in = (
+        "import pathlib, re, sys\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        f"text = re.sub(r'packages = .*', {tree!r}, path.read_text())\n"
+        "path.write_text(text.replace('1.5.3.post1', '1.5.3'))\n"
+    )
+    said = typed(leonardo, "leonardo", stand_in, "nemotron-lora.toml")
+    assert "rank 3 of 4" in said
+    assert trained(said)
 
 
 def test_alps_s_ten_lines_end_with_a_checkpoint(twin: Start) -> None:

@@ -26,6 +26,7 @@ PODMAN = """\
 export BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-chroot} PODMAN_IGNORE_CGROUPSV1_WARNING=1
 exec /usr/bin/podman "$@"
 """
+SHORT = f"{sys.version_info[0]}.{sys.version_info[1]}"
 OTHERS = "usr/local/lib/twin-sites"
 """Where the cluster of a site without a plugin of ours is installed."""
 SUBORDINATE = "".join(f"{user}:{number * 65536}:65536\n" for number, user in enumerate(USERS, start=4))
@@ -62,7 +63,7 @@ def write(
         "twin/storage": "".join(f"{folder.line}\n" for folder in folders(site, local=False)),
         "twin/node-storage": "".join(f"{folder.line}\n" for folder in folders(site, local=True)),
         "twin/libraries": "".join(f"{lib.kind} {lib.version} {lib.path}\n" for lib in site.overlay.library),
-        **{name[1:]: _named(program) for name, program in site.overlay.commands.items()},
+        **{name[1:].format(short=SHORT): _named(p) for name, p in site.overlay.commands.items()},
         **{f"usr/local/bin/{name}": text for name, text in old.files(site.overlay).items()},
         **{path[1:]: text for path, text in site.overlay.recorded.items()},
         "twin/nodes": "".join(f"{line}\n" for line in _nodes(site)),
@@ -124,6 +125,7 @@ def _edf(site: Site) -> dict[str, str]:
     return {
         "usr/local/bin/podman": PODMAN,
         "usr/local/bin/enroot": (HERE / "enroot.sh").read_text(),
+        "usr/local/bin/sarusctl": (HERE / "sarusctl.sh").read_text(),
         "twin/edf.c": (HERE / "edf/edf.c").read_text(),
         "usr/local/lib/twin-edf.py": (HERE / "edf/edf.py").read_text(),
         "twin/edf-hook.json": json.dumps(site.cluster.facts["container_engine"]["sets"]),

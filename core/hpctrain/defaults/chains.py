@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from hpctrain.defaults.limits import limit
+from hpctrain.defaults.limits import limit, queue_text
 from hpctrain.errors import Problem
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan
-from hpctrain.plan import chain
+from hpctrain.plan import chain, queues
 
 
 def problems(plan: Plan) -> Iterator[Problem]:
@@ -45,6 +46,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
             where="resources.total",
             hint=f'total = "{fits.short}"      (hpctrain continue adds to it), or another queue',
         )
+    yield from _longer_jobs(plan, links)
     if plan.run.checkpoint.resume == "never":
         yield Problem(
             code="chain-anew",
@@ -66,3 +68,35 @@ def _attempts(links: chain.Chain) -> str:
     if links.attempts > 1:
         return f"each of the {links.attempts} jobs of total"
     return "a training that goes on with a spare node"
+
+
+def _longer_jobs(plan: Plan, links: chain.Chain) -> Iterator[Problem]:
+    """Another queue in which the same training takes fewer jobs; which of them starts sooner nobody knows."""
+    resources, used = plan.run.resources, plan.step_named(chain.TRAIN)
+    if resources.queue or used is None:
+        return
+    count = queues.nodes(resources, plan.cluster)
+    refusing = {"batch", "chain", "production"}
+    longer = [
+        (row.max_time, row)
+        for row in plan.cluster.queue
+        if row.max_time
+        and row.max_time > links.time
+        and queues.takes(row, count)
+        and not refusing & set(row.forbids)
+    ]
+    if not longer:
+        return
+    time, row = max(longer, key=lambda pair: pair[0])
+    jobs = math.ceil(links.total.seconds / time.seconds)
+    yield Problem(
+        code="longer-jobs",
+        message=f"total takes {links.attempts} jobs of {links.time.short} in {used.queue}, "
+        f"and {jobs} of {time.short} in {row.name}",
+        where="resources.total",
+        hint=f'queue = "{row.name}"      (it is taken by name only)'
+        if not row.auto
+        else f'time = "{time.short}"',
+        notes=(queue_text(plan.cluster, row), *((row.note,) if row.note else ())),
+        fatal=False,
+    )

@@ -77,8 +77,8 @@ def _special(value: Any, skip: frozenset[str]) -> Any:
 
 
 def _counted(value: Any, field: attrs.Attribute[Any]) -> Any:
-    own = getattr(value, field.name)
-    return field.metadata.get(ONCE) if own is None else own
+    counted = getattr(value, field.name)
+    return field.metadata.get(ONCE) if counted is None else counted
 
 
 def digest(plan: Plan) -> str:

@@ -9,13 +9,19 @@ import math
 
 from attrs import frozen
 
+from hpctrain.model.duration import Duration
 from hpctrain.model.plan import EarlierRun, Plan
+from hpctrain.model.step import Launch
 from hpctrain.plan import chain
 
 ASSUMED_SAVE_S = 60.0
 ASSUMED_FAULTS = 1.0
 """Per 1,000 accelerators and day: published are 0.4 (16,384 H100 of Llama 3) to 3 (992 A100 of OPT)."""
 DAY = 86400.0
+ASSUMED_START_S = 600.0
+LEAST_IDLE, MOST_IDLE = 3, 30
+BY_CHANCE = 1e-6
+"""How seldom faults alone may end a chain for want of progress, an attempt."""
 
 
 @frozen(kw_only=True)
@@ -39,8 +45,7 @@ def advice(plan: Plan, earlier: EarlierRun | None) -> Advice | None:
     launch = step.step.launch
     save = earlier.save_s if earlier else None
     between = earlier.between_faults_s if earlier else None
-    assumed = 1000 * DAY / ASSUMED_FAULTS / (launch.nodes * max(1, launch.gpus_per_node))
-    save_s, between_s = save or ASSUMED_SAVE_S, between or assumed
+    save_s, between_s = save or ASSUMED_SAVE_S, between or assumed_between(launch)
     return Advice(
         every_s=best(save_s, between_s),
         save_s=save_s,
@@ -48,6 +53,24 @@ def advice(plan: Plan, earlier: EarlierRun | None) -> Advice | None:
         between_s=between_s,
         is_between_measured=bool(between),
     )
+
+
+def assumed_between(launch: Launch) -> float:
+    """Seconds between two faults of a job on so many accelerators."""
+    return 1000 * DAY / ASSUMED_FAULTS / (launch.nodes * max(1, launch.gpus_per_node))
+
+
+def patience(every: Duration | None, between_s: float) -> dict[str, float]:
+    """How long a chain waits for progress, in the words of `hpctrain_job.chain.Terms`.
+
+    An attempt leaves no newer checkpoint when a fault comes before the first one. So many in a row that
+    faults alone would almost never make them end the chain; and failures count as soon where they come in a
+    tenth of the time between two faults.
+    """
+    first = ASSUMED_START_S + (every.seconds if every else best(ASSUMED_SAVE_S, between_s))
+    chance = min(0.999, -math.expm1(-first / between_s))
+    idle = math.ceil(math.log(BY_CHANCE) / math.log(chance))
+    return {"idle": max(LEAST_IDLE, min(MOST_IDLE, idle)), "soon": round(between_s / 10)}
 
 
 def best(save_s: float, between_s: float) -> float:

@@ -91,7 +91,6 @@ hpc_judge() {  # asks what an event means for the chain, and does it; without an
 hpc_chain_begin() {  # this job is one of a chain: what its judge says, and a watch for the stop file
   [[ ${hpc_tag:-} ]] || return 0  # not submitted, so nothing follows
   local nodes
-  hpc_log_from=$(stat -c %s -- "logs/$HPC_STEP.log" 2>/dev/null) || hpc_log_from=0
   nodes=$(hpc_nodes) || nodes=
   hpc_judge begin --nodes="$nodes"
   hpc_chained=yes
@@ -116,7 +115,10 @@ hpc_check_saves() {  # before the ranks: what is damaged is set aside; where all
   local code=0
   hpc_saves=("$@")
   hpc_keeping check || code=$?
-  ((code != 78)) || exit 78
+  if ((code == 78)); then
+    : >"steps/$HPC_STEP/nothing-whole"
+    exit 78
+  fi
   ((code)) || export HPC_CHECKED=1
 }
 
@@ -135,6 +137,9 @@ hpc_chain_end() {  # how this attempt ended, with what the scheduler says of it
   [[ ! -e ${HPC_GUARDS:-}/over ]] || read -r _ lost <"$HPC_GUARDS/over"
   hpc_judge end --code="$code" --signal="$hpc_signal" --reason="$reason" --nodes="$lost"
 }
+
+# Whether a job that was told to end does so for good, where its scheduler can say that.
+type hpc_final >/dev/null 2>&1 || hpc_final() { return 1; }
 
 # What a scheduler does for a chain, where it can: its word for why this job ends (cancelled, limit, taken, node),
 # this job's nodes, those of them that failed; waiting jobs kept away from nodes, or taken out of the queue; this
@@ -157,8 +162,9 @@ hpc_end() {
   trap - EXIT
   hpc_quiet
   [[ -z ${WORK:-} ]] || hpc_abandon || true
-  # a job that was signalled may be queued again under its id, and then needs its tokens
-  [[ -z ${HPC_SECRETS:-} || -n $hpc_signal || ${hpc_chained:-} ]] || rm -rf -- "$HPC_SECRETS"
+  # a job that was told to end may be queued again under its id, and then needs its tokens
+  [[ -z ${HPC_SECRETS:-} || ${hpc_chained:-} ]] || { [[ $hpc_signal == TERM ]] && ! hpc_final; } \
+    || rm -rf -- "$HPC_SECRETS"
   # queued again it would take the same slow network: no signal, and the code of a setting that is wrong
   if [[ -e steps/$HPC_STEP/fabric && $(<"steps/$HPC_STEP/fabric") == refused:* ]]; then
     code=78 hpc_signal=
@@ -326,10 +332,11 @@ hpc_begin_job() {
   export HPC_RUN=$PWD HPC_PORT
   HPC_PORT=$(hpc_port)
   mkdir -p logs
+  hpc_log_from=$(stat -c %s -- "logs/$HPC_STEP.log" 2>/dev/null) || hpc_log_from=0
   trap hpc_end EXIT
   trap 'hpc_forward USR1' USR1
   trap 'hpc_forward TERM' TERM
-  rm -rf "steps/$HPC_STEP/exit" "steps/$HPC_STEP/hung" "steps/$HPC_STEP/nodes"
+  rm -rf "steps/$HPC_STEP/exit" "steps/$HPC_STEP"/{hung,nodes,nothing-whole}
   hpc_note began
   # where this attempt begins in logs that all attempts append to: `diagnose` reads no earlier one's failure
   find logs -maxdepth 1 -name "$HPC_STEP.*" -size +0 -printf '%s %f\n' >"steps/$HPC_STEP/log-sizes" || :

@@ -14,8 +14,9 @@ from attrs import frozen
 
 from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
+from hpctrain.model.step import Launch
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
-from hpctrain.plan import chain
+from hpctrain.plan import chain, interval
 from hpctrain.render import files, shell
 from hpctrain.render.guards import Guards
 from hpctrain.versions import RECORD
@@ -95,7 +96,7 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
     if _links(planned, plan):
-        texts |= _chain_files(folder, plan, binding, shape)
+        texts |= _chain_files(planned, plan, binding, shape)
         texts |= _guard_files(planned.name, shape) if shape.guards else {}
     for file in _files(planned):
         if not files.is_late(file, binding):
@@ -268,8 +269,8 @@ def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...
     layout = plan.train.checkpoints if plan.train else None
     if layout is None or planned.name != chain.TRAIN:
         return ()
-    own, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
-    words: list[Word] = [Join(own, f"/{layout.folder}") if layout.folder else own, f"--name={layout.name}"]
+    root, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
+    words: list[Word] = [Join(root, f"/{layout.folder}") if layout.folder else root, f"--name={layout.name}"]
     words += [f"--last={layout.complete}"] if layout.complete else []
     words += [f"--pointer={layout.pointer}"] if layout.pointer else []
     # an attempt that begins anew saves steps that are older than what is there
@@ -285,11 +286,12 @@ def _guard_files(name: str, shape: Shape) -> dict[str, str]:
     return {f"steps/{name}/{file}": _text(lines) for file, lines in scripts.items()}
 
 
-def _chain_files(folder: str, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
+def _chain_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
     """chain.json; and next.sh where the chain's jobs hand over others."""
-    links, handover = chain.of(plan), shape.handover
+    folder, launch, handover = f"steps/{planned.name}", planned.step.launch, shape.handover
+    links = chain.of(plan)
     if handover is None or links is None or not links.hands_over:
-        return {f"{folder}/chain.json": _terms(plan, None, shape.guards)}
+        return {f"{folder}/chain.json": _terms(plan, launch, None, shape.guards)}
     lines = [
         "#!/bin/bash",
         "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
@@ -300,10 +302,11 @@ def _chain_files(folder: str, plan: Plan, binding: Binding, shape: Shape) -> dic
         f"  find) exec {shell.words(handover.find, binding)} ;;",
         "esac",
     ]
-    return {f"{folder}/chain.json": _terms(plan, handover, shape.guards), f"{folder}/next.sh": _text(lines)}
+    terms = _terms(plan, launch, handover, shape.guards)
+    return {f"{folder}/chain.json": terms, f"{folder}/next.sh": _text(lines)}
 
 
-def _terms(plan: Plan, handover: Handover | None, guards: Guards | None) -> str:
+def _terms(plan: Plan, launch: Launch, handover: Handover | None, guards: Guards | None) -> str:
     """chain.json: what the chain's judge is told in the job."""
     links, layout = chain.of(plan), plan.train.checkpoints if plan.train else None
     assert links is not None
@@ -313,13 +316,13 @@ def _terms(plan: Plan, handover: Handover | None, guards: Guards | None) -> str:
         "links": links.links,
         "avoid": links.avoid,
         "requeue": links.requeue,
+        **interval.patience(plan.run.checkpoint.every, interval.assumed_between(launch)),
         "checkpoints": {"folder": layout.folder, "name": layout.name, "complete": layout.complete}
         if layout
         else None,
     }
-    step = plan.step_named(chain.TRAIN)
-    if guards is not None and step is not None:
-        terms["guards"] = guards.terms(step.step.launch)
+    if guards is not None:
+        terms["guards"] = guards.terms(launch)
     if handover is not None:
         terms["handover"] = {
             "environ": [*handover.environ, *plan.cluster.exported],

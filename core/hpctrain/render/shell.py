@@ -41,8 +41,10 @@ def owners(cluster: Cluster, role: str, binding: Binding) -> tuple[str, ...]:
     They are as the rule of trust takes them; of an account that nobody named there are none.
     """
     owner_words = cluster.owners_of(role)
-    known = (w for w in owner_words if all(isinstance(opened(part, binding), str) for part in words_in(w)))
-    return tuple(plain(word, binding) for word in known)
+    bound_words = (
+        w for w in owner_words if all(isinstance(opened(part, binding), str) for part in words_in(w))
+    )
+    return tuple(plain(word, binding) for word in bound_words)
 
 
 def quoted(text: str) -> str:

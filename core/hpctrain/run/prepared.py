@@ -20,6 +20,7 @@ from hpctrain.plan.tokens import TokenPlace, places
 from hpctrain.render import shell
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run import files, jobzip, secrets
+from hpctrain.run.abilities import lacking
 from hpctrain.run.code_state import code_state
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.earlier import earlier_runs
@@ -160,14 +161,7 @@ class Prepared:
 
     def _render(self, step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         job_files: JobFiles = self.hooks.need("render_job", step=step, plan=plan, binding=binding)
-        if step.step.trains and plan.run.resources.mail and not job_files.mails:
-            scheduler = plan.cluster.scheduler
-            raise ConfigError.of(
-                "no-mail",
-                f"the scheduler of {plan.cluster.name}, {scheduler}, sends no mail",
-                where="resources.mail",
-                hint="[on.CLUSTER.resources] mail = …      (only where mail is sent)",
-            )
+        raise_fatal(self.located(lacking(step, plan, job_files)))
         return job_files
 
     def _with_jobs(self, state: Survey) -> Survey:

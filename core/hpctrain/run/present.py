@@ -30,6 +30,6 @@ def _own_path(asset: Asset, base: Path, *, on_cluster: bool) -> Path | None:
 
 
 def _brought(plan: Plan, binding: Binding) -> dict[str, Path]:
-    there = {step for step, (_, j) in standing(plan, binding).items() if j.verdict is trust.Verdict.EXISTS}
+    existing = {step for step, (_, j) in standing(plan, binding).items() if j.verdict is trust.Verdict.EXISTS}
     paths = {s.name: path_of(s.step.makes.loc, binding) for s in plan.steps if s.step.makes}
-    return {name: path for name, path in paths.items() if path and name in there & plan.run.assets.keys()}
+    return {name: path for name, path in paths.items() if path and name in existing & plan.run.assets.keys()}

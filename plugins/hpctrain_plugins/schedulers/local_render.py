@@ -23,6 +23,7 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         job=(
             'export HPC_JOB="${HPC_JOB:-local-$$}" HPC_ATTEMPT=0 HPC_HEAD=127.0.0.1',
             f"export HPC_NODES={launch.nodes} HPC_GPUS={launch.gpus_per_node}",
+            "hpc_final() { :; }  # nothing is queued again here",
         ),
         tag='"${1:-}"',
         rank=(),

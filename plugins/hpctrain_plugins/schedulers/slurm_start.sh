@@ -21,7 +21,7 @@ hpc_again() {
   done
 }
 
-# Of a chain of jobs. Slurm writes why it ends a job into the job's log, before the shell hears of it.
+# Why a job ends. Slurm writes why it ends a job into the job's log, before the shell hears of it.
 hpc_said() {
   local line
   line=$(hpc_own_log | grep -a "JOB $HPC_JOB ON .* CANCELLED AT" | tail -n 1) || return 0
@@ -33,6 +33,10 @@ hpc_said() {
   esac
 }
 
+# Whether this job will not be queued again under its id.
+hpc_final() { [[ $(hpc_said) == @(limit|cancelled) ]]; }
+
+# Of a chain of jobs.
 hpc_nodes() { scontrol show hostnames "$SLURM_JOB_NODELIST"; }
 
 hpc_lost_nodes() {  # those of this job's nodes that the controller holds for lost, or srun named in the log

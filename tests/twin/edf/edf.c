@@ -20,19 +20,24 @@ static char workdir[4096];
 static char answer[ANSWER];
 
 static int on_option(int value, const char *argument, int remote) {
-  (void)value;
   (void)remote;
-  name = strdup(argument);
+  size_t size = strlen(argument) + sizeof "sarus:";
+  name = malloc(size);
+  if (name) snprintf(name, size, "%s%s", value ? "sarus:" : "", argument);
   return name ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
 static struct spank_option option = {"environment", "NAME|FILE",
                                      "run the tasks in the environment that this EDF describes", 1, 0, on_option};
 
+/* That of Sarus Suite: the same descriptions, images by their names from a store of its own. */
+static struct spank_option sarus = {"edf", "NAME|FILE", "the same by Sarus Suite", 1, 1, on_option};
+
 int slurm_spank_init(spank_t spank, int count, char **words) {
   (void)count;
   (void)words;
-  return spank_option_register(spank, &option);
+  int registered = spank_option_register(spank, &option);
+  return registered ? registered : spank_option_register(spank, &sarus);
 }
 
 static void write_all(int to, const char *text, size_t size) {

@@ -1,6 +1,6 @@
 """Read an EDF and build its root: the half of the stand-in that mounts. Started by edf.c as root.
 
-usage: edf.py NAME UID GID FOLDER     the job's variables on stdin, words that end with NUL on stdout:
+usage: edf.py [sarus:]NAME UID GID FOLDER     the job's variables on stdin, words that end with NUL on stdout:
 `r`oot, `w`orkdir, `e`nv NAME=VALUE, `u`nset NAME, or `x` and what is wrong.
 """
 
@@ -29,6 +29,8 @@ FLAGS = {"ro", "rw", "private", "rprivate", "sqsh"}
 ALWAYS = ("/proc", "/sys", "/dev", "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf")
 VARIABLE = re.compile(r"\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-)?\}")
 DEPTH = 10
+STORE = "/capstor/scratch/cscs/{user}/.parallax_imagestore"
+"""Of Sarus Suite, where its page has it."""
 
 
 class Wrong(Exception):
@@ -122,6 +124,20 @@ def merge(below: dict[str, Any], above: dict[str, Any]) -> None:
             below[key] = {**below.get(key, {}), **value}
         else:
             below[key] = value
+
+
+def stored(caller: Caller, edf: dict[str, Any]) -> dict[str, Any]:
+    """The description as Sarus Suite reads it: an image of its store, and what it refuses."""
+    image = edf.get("image", "")
+    if image.startswith(("/", "./")):
+        raise Wrong(f"image {image!r}: Sarus Suite takes registry references alone")
+    for line in edf.get("mounts", []):
+        if ":" not in str(line):
+            raise Wrong(f"mounts: {line}: the destination must be explicit")
+        if "sqsh" in str(line).split(":")[-1]:
+            raise Wrong(f"mounts: {line}: SquashFS mounts are not supported")
+    store = STORE.format(user=caller.variables.get("USER", "nobody"))
+    return {**edf, "image": f"{store}/{image.replace('/', '+')}.sqsh"}
 
 
 def build(caller: Caller, edf: dict[str, Any]) -> Path:
@@ -226,7 +242,9 @@ def main() -> int:
     caller = Caller(int(uid), int(gid), cwd, {key: value for key, _, value in pairs})
     try:
         with caller.rights():
-            edf = load(caller, name)
+            edf = load(caller, name.removeprefix("sarus:"))
+            if name.startswith("sarus:"):
+                edf = stored(caller, edf)
         words = list(answers(caller, edf))
     except Wrong as error:
         words = [f"x{error}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,7 @@ from hpctrain.run.checkpoints import Saved, saved
 from hpctrain.run.find import open_run
 from hpctrain.run.hanging import hanging
 from hpctrain.run.status import RunState, StepState
+from hpctrain.run.trackers import tensorboard
 from hpctrain.run.vitals import Vitals
 from hpctrain.run.watching import Watched
 from hpctrain.ui import text
@@ -35,6 +37,7 @@ def command(out: Out, run: str | None) -> int:
     watched = Watched(open_run(run, out.environ))
     live, run_state, vitals = watched.live, watched.state, watched.vitals()
     directory, model = live.directory, saved(live)
+    events = tensorboard(directory.path, *([model.folder] if model else []))
     if out.flags.json:
         out.document(
             "status",
@@ -48,6 +51,7 @@ def command(out: Out, run: str | None) -> int:
             metrics=dict(watched.readings.last),
             training=live_line.as_json(vitals, time.time())["training"],
             saved=_saved_json(model),
+            tensorboard=_events_json(events),
         )
         return 0
     now = time.time()
@@ -64,7 +68,7 @@ def command(out: Out, run: str | None) -> int:
             out.lines(part for line in verdict.evidence for part in out.term.wrapped(f"             {line}"))
     if (place := live.stop_file()) and run_state.is_in_progress:
         out.lines([f"stop file    {place}"])
-    out.lines(_model_lines(model, now))
+    out.lines([*_model_lines(model, now), *_events_lines(events)])
     if left := live.secrets_left():
         out.lines(
             [f"tokens       of {', '.join(left)} are still on the disk: hpctrain cancel {directory.title}"]
@@ -86,6 +90,15 @@ def _model_lines(model: Saved | None, now: float) -> Iterator[str]:
         yield f"saved        {model.newest.path.name}, {age}{several}"
     if model.exported is not None:
         yield f"model        {model.exported}"
+
+
+def _events_lines(events: Path | None) -> list[str]:
+    """Where TensorBoard finds the run, in the words of its option."""
+    return [f"tensorboard  --logdir {events}"] if events else []
+
+
+def _events_json(events: Path | None) -> str | None:
+    return str(events) if events else None
 
 
 def _chain_line(chain: ChainState) -> str:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
+import attrs
 import click
 
 from hpctrain.cli.out import Out
+from hpctrain.cli.shared.survived import survived
 from hpctrain.errors import ConfigError, StepFailed
-from hpctrain.run.find import find
+from hpctrain.run.directory import RunDirectory
+from hpctrain.run.find import find, open_run
 from hpctrain.run.tools import Tools, ending
+from hpctrain.run.waiting import is_over
+from hpctrain.run.watching import Watched
 
 PASSED_VARIABLES = ("WANDB_API_KEY", "WANDB_BASE_URL", "WANDB_ENTITY", "WANDB_PROJECT", "SSL_CERT_FILE")
 PROXIES = tuple(
@@ -23,32 +29,65 @@ DEEPEST = 6
 _OFFLINE = "offline-run-"
 
 
+FOLLOW_SECONDS = 60.0
+"""Between two looks with --follow: what a curve in a browser needs, and no more."""
+
+
 @click.command("sync")
 @click.argument("run", required=False)
+@click.option("-f", "--follow", is_flag=True, help="go on while the run lives, once a minute")
 @click.pass_obj
-def command(out: Out, run: str | None) -> int:
+def command(out: Out, run: str | None, follow: bool) -> int:
     """Send the offline W&B folders of RUN (the newest without one) with the `wandb` program of this machine.
 
-    wandb marks what it has sent and skips it next time.
+    What was sent and has not grown since is skipped.
     """
     directory = find(run, out.environ)
-    folders = offline(directory.path)
-    left = [folder for folder in folders if not any(folder.glob("*.wandb.synced"))]
-    tools = Tools(out.environ, keep=(*PASSED_VARIABLES, *PROXIES))
-    if left:
-        wandb = tools.which("wandb")
-        if wandb is None:
-            raise ConfigError.of("no-program", "wandb is not on PATH", hint="pip install wandb")
-        tools.hide(*filter(None, (out.environ.get("WANDB_API_KEY"),)))
-        for folder in left:
-            _send(out, tools, wandb, folder)
+    sent = _followed(out, directory) if follow else _sent(out, directory.path)
     if out.flags.json:
-        out.document(
-            "sync", run=directory.title, sent=[f.name for f in left], folders=[f.name for f in folders]
-        )
+        names = [folder.name for folder in offline(directory.path)]
+        out.document("sync", run=directory.title, sent=sent, folders=names)
         return 0
-    out.lines([f"{folder.name}  sent" for folder in left] or ["nothing is left to send"])
+    out.lines([f"{name}  sent" for name in sent] or ["nothing is left to send"])
     return 0
+
+
+def _followed(out: Out, directory: RunDirectory) -> list[str]:
+    """What was sent until the run was over; what fails meanwhile is told, and tried again a minute later."""
+    watched, names = Watched(open_run(str(directory.path), out.environ)), dict[str, None]()
+    with survived(out, directory.title):
+        while not is_over(watched.state):
+            try:
+                sent = _sent(out, directory.path)
+            except StepFailed as error:
+                out.warn(attrs.evolve(problem, fatal=False) for problem in error.problems)
+            else:
+                out.say(f"{time.strftime('%H:%M:%S')}  {', '.join(sent) or 'nothing new'}")
+                names.update(dict.fromkeys(sent))
+            time.sleep(FOLLOW_SECONDS)
+    names.update(dict.fromkeys(_sent(out, directory.path)))
+    return list(names)
+
+
+def _sent(out: Out, path: Path) -> list[str]:
+    """Send what is left below a run's folder, oldest first."""
+    left = [folder for folder in offline(path) if _is_left(folder)]
+    if not left:
+        return []
+    tools = Tools(out.environ, keep=(*PASSED_VARIABLES, *PROXIES))
+    wandb = tools.which("wandb")
+    if wandb is None:
+        raise ConfigError.of("no-program", "wandb is not on PATH", hint="pip install wandb")
+    tools.hide(*filter(None, (out.environ.get("WANDB_API_KEY"),)))
+    for folder in left:
+        _send(out, tools, wandb, folder)
+    return [folder.name for folder in left]
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether it has grown since wandb marked it as sent, or never was."""
+    marks = [mark.stat().st_mtime_ns for mark in folder.glob("*.wandb.synced")]
+    return not marks or any(log.stat().st_mtime_ns > max(marks) for log in folder.glob("*.wandb"))
 
 
 def offline(path: Path) -> list[Path]:

@@ -79,15 +79,14 @@ def _inspect(request: ImageRequest, base: Image) -> Step:
 
 def _base(request: ImageRequest, base: Image) -> Step:
     """The step that pulls the base image and imports it unchanged."""
-    return _step(
-        "image", request.image, (Cmd.of("podman", "pull", "--quiet", base.plain), _import(base.plain))
-    )
+    pull = Cmd.of("podman", "pull", "--quiet", base.plain)
+    return _step("image", request.image, (pull, *_published(request, base.plain)))
 
 
 def _image(request: ImageRequest) -> Step:
     """One image of the base and the packages."""
     build = Cmd.of("podman", "build", *_options(request), "--tag", TAG, *_where())
-    commands = (*_brought(request), build, _import(TAG))
+    commands = (*_brought(request), build, *_published(request, TAG))
     return _built("image", request, request.image, commands)
 
 
@@ -172,8 +171,15 @@ def _options(request: ImageRequest) -> tuple[str, ...]:
     return (*request.options.build_args, *links)
 
 
-def _import(image: str) -> Cmd:
-    return Cmd.of("enroot", "import", "-x", "mount", "-o", WORK, f"podman://{image}")
+def _published(request: ImageRequest, image: str) -> tuple[Cmd, ...]:
+    """From podman's store to where the engine finds it: a file, or the user's store with a note of it."""
+    if not request.stored:
+        return (Cmd.of("enroot", "import", "-x", "mount", "-o", WORK, f"podman://{image}"),)
+    return (
+        Cmd.of("podman", "tag", image, request.reference),
+        Cmd.of("sarusctl", "migrate", request.reference),
+        Cmd.of("sarusctl", "images", stdout=WORK),
+    )
 
 
 def _storage() -> File:

@@ -9,6 +9,7 @@ from typing import Any
 from hpctrain.plugin import Problem, RunSpec
 from hpctrain.toolbox import TOMLDecodeError, read_toml
 from hpctrain_plugins.environments.edf import image_request
+from hpctrain_plugins.environments.edf.options import Options
 
 KINDS: dict[str, tuple[type, ...]] = {
     "base_environment": (str, list),
@@ -46,6 +47,8 @@ def problems(run: RunSpec) -> Iterator[Problem]:
             where=f"{WHERE}.{'containerfile' if options.containerfile else 'apt'}",
             hint='kind = "image"',
         )
+    if options.engine == "sarus":
+        yield from _for_sarus(options)
     if options.image and options.containerfile:
         yield Problem(
             code="two-images",
@@ -53,6 +56,21 @@ def problems(run: RunSpec) -> Iterator[Problem]:
             where=f"{WHERE}.image",
             hint="keep image, or keep containerfile",
         )
+
+
+def _for_sarus(options: Options) -> Iterator[Problem]:
+    """What Sarus Suite cannot do yet."""
+    if options.kind == "venv":
+        message = "Sarus Suite mounts no SquashFS file: packages are part of the image"
+        yield Problem(code="edf", message=message, where=f"{WHERE}.kind", hint='kind = "image"')
+    if options.image.startswith(("/", ".")):
+        message = f"Sarus Suite enters images by their names, and {options.image} is a file"
+        hint = 'base = "nvcr.io/nvidia/pytorch:25.06-py3"      or engine = "enroot"'
+        yield Problem(code="edf", message=message, where=f"{WHERE}.image", hint=hint)
+    for mount in options.mounts:
+        if len(COLON.split(mount)) < 2 or "sqsh" in COLON.split(mount)[-1].split("+"):
+            message = f"{mount}: Sarus Suite wants SOURCE:TARGET, and mounts no SquashFS file"
+            yield Problem(code="edf-mount", message=message, where=f"{WHERE}.mounts", hint=f"{mount}:{mount}")
 
 
 def _described(text: str, file: str, known_variables: set[str]) -> Iterator[Problem]:

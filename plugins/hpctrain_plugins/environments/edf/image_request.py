@@ -13,7 +13,7 @@ from hpctrain_job.listing import Listing
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.edf import containerfile
 from hpctrain_plugins.environments.edf.containerfile import HAS
-from hpctrain_plugins.environments.edf.options import USUAL, Family, Options
+from hpctrain_plugins.environments.edf.options import SARUS_HOOKS, USUAL, Family, Options
 from hpctrain_plugins.environments.image import Image, inspected
 from hpctrain_plugins.environments.wheels import lists, packages_spec
 from hpctrain_plugins.environments.wheels.options import Options as Wheels
@@ -62,7 +62,15 @@ class ImageRequest:
     @property
     def annotations(self) -> Mapping[str, str]:
         """What the engine's hooks read."""
-        return {**self.family.annotations, **self.options.annotations}
+        hooks = self.family.annotations
+        if self.stored and self.family is USUAL:
+            hooks = SARUS_HOOKS
+        return {**hooks, **self.options.annotations}
+
+    @property
+    def stored(self) -> bool:
+        """Whether the image lies in the store of Sarus Suite, by a name, and not in a file."""
+        return self.options.engine == "sarus"
 
     @property
     def entrypoint(self) -> bool:
@@ -142,10 +150,20 @@ class ImageRequest:
     @property
     def image(self) -> Artifact:
         """The image that is entered: the base as it is, or what was built on it."""
+        artifact = self._built(self._front)
         if self.untouched:
             inputs = {"image": self.untouched.key}
-            return Artifact(name=self._front, role=ROLE, inputs=inputs, arch=self.arch, suffix=".sqsh")
-        return self._built(self._front)
+            artifact = Artifact(name=self._front, role=ROLE, inputs=inputs, arch=self.arch, suffix=".sqsh")
+        if self.stored:
+            # The store is the user's own, whoever shares the folder of images: so is the note of it.
+            inputs = {**artifact.inputs, "engine": self.options.engine}
+            return attrs.evolve(artifact, role="state", folder="sarus", inputs=inputs, suffix=".txt")
+        return artifact
+
+    @property
+    def reference(self) -> str:
+        """The image's name in the store of Sarus Suite."""
+        return f"localhost/hpctrain/{self._front.lower()}:{self.image.key}"
 
     @property
     def venv(self) -> Artifact | None:
@@ -176,7 +194,9 @@ class ImageRequest:
     @property
     def entered(self) -> Word:
         """Where the image lies, for the description; nothing where the user's own says it."""
-        return self.options.image or ("" if self.options.edf else self.image.loc)
+        if self.options.image or self.options.edf:
+            return self.options.image
+        return self.reference if self.stored else self.image.loc
 
 
 def of(run: RunSpec) -> Options:

@@ -12,6 +12,8 @@ from hpctrain_plugins.environments.wheels.options import Built, Expect
 
 HOOKS = {"com.hooks.aws_ofi_nccl.enabled": "true", "com.hooks.aws_ofi_nccl.variant": "cuda-dl"}
 """What lets the site bring its network library into an image that has none."""
+SARUS_HOOKS = {"com.hooks.aws_ofi_nccl.enabled": "true", "com.hooks.cxi.enabled": "true"}
+"""The same for Sarus Suite, which brings nothing unasked and has one variant."""
 
 
 @frozen(kw_only=True)
@@ -52,6 +54,9 @@ class Options:
     """How single packages of `compile` are built, by their names."""
     image: str = ""
     """A SquashFS image that is there: entered and verified, never built."""
+    engine: Literal["enroot", "sarus"] = "enroot"
+    """What enters the image: enroot, by `--environment` and as a SquashFS file; sarus: Sarus Suite, by
+    `--edf` and from a store of your own, which knows images by their names alone."""
     kind: Literal["image", "venv"] = "image"
     """image: base and packages are one image; venv: the base stays as it is, and the packages are a small
     file of their own, mounted at /user-software."""

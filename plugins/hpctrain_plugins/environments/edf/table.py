@@ -13,11 +13,16 @@ from hpctrain_plugins.environments.edf.image_request import ImageRequest
 NAME = "environment.toml"
 BASE = "own.toml"
 STEP = Join("./steps/", Var("HPC_STEP"), f"/{BASE}")
-WORD = Join("--environment=./steps/", Var("HPC_STEP"), f"/{NAME}")
-"""By path: a name would be searched in your own ~/.edf. Relative paths begin at the run's folder."""
 RUN = "${HPC_RUN}"
 """The engine expands it: whatever starts a rank, or a terminal in a job that is held, exports HPC_RUN."""
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
+
+
+def word(request: ImageRequest) -> Word:
+    """What makes the starter use the description. By path: a name would be searched in your own ~/.edf; a
+    relative one begins at the run's folder."""
+    option = "--edf" if request.stored else "--environment"
+    return Join(f"{option}=./steps/", Var("HPC_STEP"), f"/{NAME}")
 
 
 def files(run: RunSpec, request: ImageRequest, binds: Iterable[Bind]) -> tuple[File, ...]:
@@ -57,8 +62,8 @@ def _own_keys(request: ImageRequest) -> Iterator[str]:
     """What is written only where it differs from the engine's own default, and the hooks' table."""
     if not request.options.writable:
         yield "writable = false\n"
-    if request.entrypoint:
-        yield "entrypoint = true\n"
+    if request.entrypoint or request.stored:  # Sarus Suite runs it unless it is told not to
+        yield f"entrypoint = {str(request.entrypoint).lower()}\n"
     yield from _annotations(request.annotations.items())
 
 
