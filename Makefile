@@ -57,6 +57,7 @@ soak: setup
 	HPCTRAIN_SOAK=10 tests/setup/test.sh tests/hostile
 	HPCTRAIN_SOAK=600 tests/setup/test.sh tests/chain/test_simulated.py tests/chain/test_goodput.py
 	HPCTRAIN_SOAK=34 tests/setup/test.sh -m torch tests/hangs
+	HPCTRAIN_SOAK=90 tests/setup/test.sh -m slurm tests/guards
 bench: $(VENV)/.installed
 	tests/setup/demo.sh --once
 	$(BIN)/python -m bench

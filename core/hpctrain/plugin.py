@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hpctrain.model.tools import ProgramRunner, Tell
     from hpctrain.model.train import Configs, Layout, Numbers, Pattern, Train
     from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, locs_in, template, words_in
+    from hpctrain.render.guards import Guards
     from hpctrain.render.scripts import Handover, Shape, step_files
 else:
     # In a job only what a step uses is imported: its environment has no pluggy.
@@ -113,6 +114,7 @@ else:
             "words_in": "hpctrain.model.words:words_in",
             "ProgramRunner": "hpctrain.model.tools:ProgramRunner",
             "Tell": "hpctrain.model.tools:Tell",
+            "Guards": "hpctrain.render.guards:Guards",
             "Handover": "hpctrain.render.scripts:Handover",
             "Shape": "hpctrain.render.scripts:Shape",
             "step_files": "hpctrain.render.scripts:step_files",
@@ -137,6 +139,7 @@ __all__ = [
     "EnvVar",
     "Event",
     "File",
+    "Guards",
     "Handover",
     "How",
     "HpctrainError",

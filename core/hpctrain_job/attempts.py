@@ -6,11 +6,8 @@ folder: `chain.json` (the terms), `attempts.jsonl` (every event), `ended` (why t
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
 import os
-import re
 import signal
 import sys
 import time
@@ -19,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpctrain_job import chain, documents, journal, resume, successors
+from hpctrain_job import chain, documents, journal, resume, successors, written
 from hpctrain_job.chain import Cause
 from hpctrain_job.successors import Handover, Submission
 from hpctrain_job.vet import TOO_FEW
@@ -30,10 +27,6 @@ if TYPE_CHECKING:
 TERMS, EVENTS, ENDED = "chain.json", "attempts.jsonl", "ended"
 SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
-NUMBERS, LAYOUT = ("total", "time", "links", "avoid"), ("folder", "name", "complete")
-"""Keys of the terms, and those of the table in it that says how checkpoints are named."""
-PATIENCE = ("idle", "soon")
-"""Keys of the terms that runs of earlier versions lack."""
 SAVED, DIVERGED, SETTING = 75, 65, 78
 """Exit codes with which a trainer says why it stopped."""
 NOTHING_WHOLE = "nothing-whole"
@@ -46,8 +39,6 @@ DEAF = 128 + signal.SIGUSR1
 """The exit code of a program that the warning killed: it does not listen for it."""
 LOOKS_APART = 30.0
 """Seconds between two looks for a job whose submission nobody wrote down: it may be listed late."""
-MOST = 1 << 50
-"""No number of the terms is larger."""
 NEARLY = 0.9
 """From this share of its time on, an attempt that was told to end had come to its time limit."""
 SCHEDULER_CAUSES = {
@@ -97,6 +88,20 @@ class Step:
         fresh.write_text(f"{why}\n", encoding="utf-8")
         fresh.replace(self.folder / ENDED)
 
+    def add(self, event: chain.Event) -> None:
+        """Add what the judge was asked about."""
+        if isinstance(event, chain.Began):
+            inside = {"inside": True} if event.is_inside else {}
+            self.write("began", job=event.job, step=event.step, nodes=list(event.nodes), **inside)
+        elif isinstance(event, chain.Ended):
+            fields = {
+                "job": event.job,
+                "cause": event.cause.value,
+                "step": event.step,
+                "until": round(event.at, 1),
+            }
+            self.write("ended", **fields, lost_nodes=list(event.lost_nodes))
+
     def reopen(self) -> None:
         """Take the mark away: a person wants the chain to go on."""
         self.write("continued")
@@ -104,15 +109,12 @@ class Step:
 
     def terms(self) -> chain.Terms:
         """What the run asks for, as it was planned."""
-        document = self._document()
-        numbers = {key: document[key] for key in NUMBERS}
-        patience = {key: document[key] for key in PATIENCE if key in document}
-        return chain.Terms(**numbers, **patience, requeue=document.get("requeue") is True)
+        return written.terms(self._document())
 
     def _document(self) -> Mapping[str, Any]:
         """chain.json; OSError or ValueError where it is none of ours."""
         document = documents.read(self.folder / TERMS)
-        if not (isinstance(document, dict) and _are_terms(document)):
+        if not (isinstance(document, dict) and written.are_terms(document)):
             raise ValueError("it does not hold what hpctrain writes there")
         return document
 
@@ -145,7 +147,7 @@ class Step:
         """The record that the judge is asked with."""
         record = chain.Record(self.terms())
         for event in self.events():
-            step_event = _event(event)
+            step_event = written.event(event)
             record = chain.applied(step_event, record) if step_event else record
         begun = {attempt.job for attempt in record.attempts}
         still = tuple(job for job in waiting if job not in begun)
@@ -175,7 +177,8 @@ def begin(step: Step, job: str, nodes: Sequence[str], stop_file: str) -> list[st
             step, chain.Ended(last.job, _last_sign(step, last), Cause.LOST, step.newest()), record
         )
         record = step.record(step.submitted(), stop_file)
-    event = chain.Began(job, time.time(), step.newest(), tuple(nodes))
+    training = chain.chosen(tuple(nodes), record) or tuple(nodes)[: record.terms.nodes or None]
+    event = chain.Began(job, time.time(), step.newest(), training)
     lines += _judged(step, event, record)
     return lines + _handed_over(step, chain.decide(event, record), record, LOOKS_APART)
 
@@ -216,17 +219,24 @@ def _judged(step: Step, event: chain.Event, record: chain.Record) -> list[str]:
     lines = []
     actions = chain.decide(event, record)
     if chain.Train() in actions or not isinstance(event, chain.Began):
-        _write(step, event)
+        step.add(event)
     for action in actions:
         if isinstance(action, chain.EndChain):
             step.end(action.why)
             step.write("chain-ended", why=action.why)
             lines += [f"drop {' '.join(action.jobs)}"] if action.jobs else []
-        elif isinstance(action, chain.Avoid) and action.nodes:
-            lines.append(f"avoid {','.join(action.nodes)} {' '.join(action.jobs)}".rstrip())
         elif isinstance(action, chain.Leave):
             lines.append(f"leave {action.why}")
-    return lines
+    return lines + avoid_lines(actions)
+
+
+def avoid_lines(actions: Iterable[chain.Action]) -> list[str]:
+    """What keeps waiting jobs away from nodes, as lines for job.sh."""
+    return [
+        f"avoid {','.join(action.nodes)} {' '.join(action.jobs)}".rstrip()
+        for action in actions
+        if isinstance(action, chain.Avoid) and action.nodes
+    ]
 
 
 def _handed_over(
@@ -241,64 +251,6 @@ def _handed_over(
             if jobs and record.avoided:
                 lines.append(f"avoid {','.join(record.avoided)} {' '.join(jobs)}")
     return lines
-
-
-def _write(step: Step, event: chain.Event) -> None:
-    if isinstance(event, chain.Began):
-        step.write("began", job=event.job, step=event.step, nodes=list(event.nodes))
-    elif isinstance(event, chain.Ended):
-        fields = {
-            "job": event.job,
-            "cause": event.cause.value,
-            "step": event.step,
-            "until": round(event.at, 1),
-        }
-        step.write("ended", **fields, lost_nodes=list(event.lost_nodes))
-
-
-def _event(entry: Mapping[str, Any]) -> chain.Event | None:
-    """An event as the judge takes it; None for what is written for people alone, and for a line that is
-    damaged: it is left out as one that was torn is."""
-    with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError):
-        at, step = _seconds(entry.get("at", 0)), entry.get("step")
-        if not (step is None or type(step) is int):
-            return None
-        if entry.get("event") == "began":
-            return chain.Began(str(entry["job"]), at, step, _names(entry.get("nodes", ())))
-        if entry.get("event") == "ended":
-            until, why = _seconds(entry.get("until", at)), Cause(entry["cause"])
-            return chain.Ended(str(entry["job"]), until, why, step, _names(entry.get("lost_nodes", ())))
-        return chain.Continued(at) if entry.get("event") == "continued" else None
-    return None
-
-
-def _seconds(value: Any) -> float:
-    seconds = float(value)
-    if not math.isfinite(seconds):
-        raise ValueError("no moment")
-    return seconds
-
-
-def _names(values: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(str, values))
-
-
-def _are_terms(document: Mapping[str, Any]) -> bool:
-    """Whether everything in chain.json is of its type, and names of checkpoints are a pattern."""
-    layout = document.get("checkpoints")
-    numbers = [document.get(key) for key in (*NUMBERS, "v")] + [document.get(key, 1) for key in PATIENCE]
-    if not all(type(number) is int and 0 <= number < MOST for number in numbers):
-        return False
-    if not (document["time"] and document.get("idle", 1)):
-        return False
-    if layout is None:
-        return True
-    if not (isinstance(layout, dict) and all(isinstance(layout.get(key), str) for key in LAYOUT)):
-        return False
-    try:
-        return "step" in re.compile(layout["name"]).groupindex
-    except (re.error, RecursionError, OverflowError):
-        return False
 
 
 def _last_sign(step: Step, attempt: chain.Attempt) -> float:
@@ -325,29 +277,45 @@ def _answer(step: Step, options: Namespace) -> list[str]:
     """What job.sh has to do, one word and its arguments a line."""
     nodes = options.nodes.split()
     stop_file = next((str(path) for path in options.stop if path.exists()), "")
-    lack = _lack_of_room(step)
     if options.event == "begin":
+        _lack_of_room(step)
         return begin(step, options.job, nodes, stop_file)
     attempts = step.record().attempts
-    if options.code == HUNG:
-        nodes += _blamed(step, options.job, attempts[-1].nodes if attempts else ())
-    unfit = _unfit(step, options.job)
-    if options.code == TOO_FEW:
-        nodes += unfit
-    share = (time.time() - attempts[-1].began) / max(1, step.terms().time) if attempts else 0.0
+    training = attempts[-1].nodes if attempts else ()
+    words = (options.signal, options.reason)
+    why, lost = explained(step, options.job, options.code, words, nodes, training)
+    return end(step, options.job, why, lost, stop_file)
+
+
+def explained(
+    step: Step, job: str, code: int, words: tuple[str, str], lost: Sequence[str], nodes: Sequence[str]
+) -> tuple[Cause, tuple[str, ...]]:
+    """Why the attempt on these nodes ends, as `cause` says with what lies in the step's folder, and all nodes
+    that are to blame; `words` are the signal that it heard and the scheduler's reason."""
+    lack = _lack_of_room(step)
+    if code == HUNG:
+        lost = (*lost, *_blamed(step, job, nodes))
+    unfit = _unfit(step, job)
+    if code == TOO_FEW:
+        lost = (*lost, *unfit)
     fabric = step.folder / "fabric"
-    refused = fabric.is_file() and documents.whole(fabric).startswith(b"refused:")
     why = cause(
-        options.code,
-        options.signal,
-        options.reason,
-        is_refused=refused,
-        lost_nodes=bool(nodes),
-        share=share,
+        code,
+        *words,
+        is_refused=fabric.is_file() and documents.whole(fabric).startswith(b"refused:"),
+        lost_nodes=bool(lost),
+        share=_share(step.record()),
     )
     why = Cause.FULL if why is Cause.FAILED and lack else why
     why = Cause.DAMAGED if why is Cause.SETTING and (step.folder / NOTHING_WHOLE).exists() else why
-    return end(step, options.job, why, tuple(dict.fromkeys((*nodes, *unfit))), stop_file)
+    return why, tuple(dict.fromkeys((*lost, *unfit)))
+
+
+def _share(record: chain.Record) -> float:
+    """How much of its time the running job has had."""
+    attempts = record.attempts
+    first = next((attempt for attempt in reversed(attempts) if not attempt.is_inside), None)
+    return (time.time() - first.began) / max(1, record.terms.time) if first else 0.0
 
 
 def _lack_of_room(step: Step) -> str:

@@ -79,6 +79,10 @@ class Terms:
     """Whether the job of an attempt is queued again for the next one, and no other is handed over."""
     avoid: int = 8
     """The most nodes that are avoided: with too many, a job would wait for ever."""
+    nodes: int = 0
+    """How many nodes of an allocation with spare ones train; 0: it has none, and nobody guards them."""
+    notice: int = 120
+    """How long before the end of a job it is told to save: nothing is begun again so near to it."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class Attempt:
     nodes: tuple[str, ...] = ()
     lost_nodes: tuple[str, ...] = ()
     """Those of them that failed."""
+    is_inside: bool = False
+    """Whether it went on in the allocation of the attempt before it."""
 
     @property
     def is_open(self) -> bool:
@@ -146,17 +152,22 @@ class Began:
     at: float
     step: int | None = None
     nodes: tuple[str, ...] = ()
+    is_inside: bool = False
+    """Whether the allocation is that of the attempt before it."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The attempt of a job is over; `lost_nodes` are those that are to blame."""
+    """The attempt of a job is over; `lost_nodes` are those that are to blame. `standing` are the nodes of its
+    allocation that still answer, for `seconds_left`, where somebody guards them."""
 
     job: str
     at: float
     cause: Cause
     step: int | None = None
     lost_nodes: tuple[str, ...] = ()
+    standing: tuple[str, ...] = ()
+    seconds_left: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -212,7 +223,14 @@ class Requeue:
     job: str
 
 
-Action = Train | Leave | EndChain | Avoid | Submit | Requeue
+@dataclass(frozen=True)
+class Restart:
+    """This job trains again at once, on these nodes of its allocation."""
+
+    nodes: tuple[str, ...]
+
+
+Action = Train | Leave | EndChain | Avoid | Submit | Requeue | Restart
 
 
 def decide(event: Event, record: Record) -> tuple[Action, ...]:
@@ -232,7 +250,7 @@ def applied(event: Event, record: Record) -> Record:
         return replace(record, judged_from=len(record.attempts), ended="", stop_file="")
     waiting = tuple(job for job in record.waiting if job != event.job)
     if isinstance(event, Began):
-        attempt = Attempt(event.job, event.at, event.step, nodes=event.nodes)
+        attempt = Attempt(event.job, event.at, event.step, nodes=event.nodes, is_inside=event.is_inside)
         return replace(record, attempts=(*record.attempts, attempt), waiting=waiting)
     closed = tuple(
         replace(attempt, ended=event.at, cause=event.cause, last_step=event.step, lost_nodes=event.lost_nodes)
@@ -245,7 +263,21 @@ def applied(event: Event, record: Record) -> Record:
 
 def seconds_left(record: Record) -> float:
     """What is left of the total; an attempt that runs has all of its time."""
-    return record.terms.total - sum(_used(attempt, record.terms) for attempt in record.attempts)
+    used, of_allocation = 0.0, 0.0
+    for attempt in record.attempts:
+        of_allocation = of_allocation if attempt.is_inside else 0.0
+        seconds = _used(attempt, record.terms.time - of_allocation)
+        used, of_allocation = used + seconds, of_allocation + seconds
+    return record.terms.total - used
+
+
+def chosen(nodes: tuple[str, ...], record: Record, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The nodes of an allocation that train: those that never failed first, none that just did; none at all
+    where too few are left."""
+    failed = {node for attempt in record.attempts for node in attempt.lost_nodes}
+    standing = sorted((node for node in nodes if node not in lost), key=lambda node: node in failed)
+    best = set(standing[: record.terms.nodes])
+    return tuple(node for node in nodes if node in best) if len(best) == record.terms.nodes else ()
 
 
 def _at_begin(event: Began, record: Record, after: Record) -> tuple[Action, ...]:
@@ -263,10 +295,20 @@ def _at_end(event: Ended, after: Record) -> tuple[Action, ...]:
     why = _reason_to_end(event, after)
     if why:
         return (EndChain(why, after.waiting),)
-    if after.terms.requeue:
+    inside = _inside(event, after)
+    if after.terms.requeue and not inside:
         return _again(event, after)
     avoid = (Avoid(after.avoided, after.waiting),) if event.lost_nodes else ()
-    return (*avoid, *_refill(after, event.job))
+    return (*avoid, Restart(inside)) if inside else (*avoid, *_refill(after, event.job))
+
+
+def _inside(event: Ended, after: Record) -> tuple[str, ...]:
+    """The nodes on which the same job trains again without a queue; none where it cannot, or not for long."""
+    terms = after.terms
+    is_mendable = event.cause in (*FAULTS, Cause.HUNG)
+    if not (terms.nodes and is_mendable and event.seconds_left > 2 * terms.notice):
+        return ()
+    return chosen(event.standing, after, event.lost_nodes)
 
 
 def _again(event: Ended, after: Record) -> tuple[Action, ...]:
@@ -305,14 +347,15 @@ def _is_running(record: Record) -> bool:
     return bool(record.attempts) and record.attempts[-1].is_open
 
 
-def _used(attempt: Attempt, terms: Terms) -> float:
+def _used(attempt: Attempt, whole: float) -> float:
+    """Seconds of an attempt; one that had all of its time counts as `whole`."""
     if attempt.ended is None or attempt.cause in WHOLE:
-        return terms.time
+        return max(0.0, whole)
     return max(0.0, attempt.ended - attempt.began)
 
 
 def _failed_soon(attempt: Attempt, terms: Terms) -> bool:
-    return attempt.cause is Cause.FAILED and _used(attempt, terms) < terms.soon
+    return attempt.cause is Cause.FAILED and _used(attempt, terms.time) < terms.soon
 
 
 def _trailing(attempts: tuple[Attempt, ...], is_bad: Callable[[Attempt], bool]) -> int:

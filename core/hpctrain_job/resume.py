@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpctrain_job import documents
+from hpctrain_job import documents, fence
 
 MANIFEST = "MANIFEST"
 _HEAD = "# hpctrain manifest 1"
@@ -64,7 +64,9 @@ def is_checked() -> bool:
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the manifest of everything below `folder`, visible only when it is whole."""
+    """Write the manifest of everything below `folder`, visible only when it is whole; Fenced where another
+    attempt trains by now."""
+    fence.check()
     paths = list(_files(folder))
     lines = [
         f"{path.stat().st_size} {digest}  {path.relative_to(folder)}\n"

@@ -42,6 +42,7 @@ def plan(
     machine: int = 2,
     jobs: int | None = None,
     requeue: bool | None = None,
+    spares: int | None = None,
     saves: Layout = LAYOUT,
     keep: int | None = None,
 ) -> Plan:
@@ -53,8 +54,11 @@ def plan(
         policy=attrs.evolve(site.policy, poll_seconds=0),
     )  # fmt: skip
     layout = build.many(per_node=1, nodes=nodes) if nodes > 1 else {}
+    layout |= {"spare_nodes": spares} if spares else {}
     made = build.plan(build.step(script, trains=True, **layout), on=site, time=time, scheduler=scheduler)
-    resources: Resources = attrs.evolve(made.run.resources, total=Duration.parse(total), requeue=requeue)
+    resources: Resources = attrs.evolve(
+        made.run.resources, total=Duration.parse(total), requeue=requeue, spare_nodes=spares
+    )
     return attrs.evolve(
         made,
         run=attrs.evolve(made.run, resources=resources, checkpoint=Checkpoint(keep=keep)),

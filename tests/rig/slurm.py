@@ -22,6 +22,14 @@ CLIENTS = ("sbatch", "squeue", "scontrol", "scancel", "sacct", "sinfo", "srun")
 NEEDED = ("slurmctld", "slurmd", "munged", "unshare", "nsenter", "setpriv", "ip", "sbatch")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 BOOT_SECONDS = 20
+_EVERYTHING_OF = """
+stop() { kill -s "$1" $pids 2>/dev/null; }
+pids=$(grep -lsz "^$1$" /proc/[0-9]*/environ | cut -d/ -f3 | grep -vx $$)
+pids+=" $(for pid in $pids; do awk '/^PPid/ {print $2}' /proc/$pid/status 2>/dev/null; done | sort -u |
+  while read -r parent; do ! grep -qs ^slurmstepd /proc/$parent/cmdline || echo "$parent"; done)"
+stop STOP; stop KILL; :
+"""
+"""Kill all processes whose environment names a node, and Slurm's own that started them."""
 DATABASE = ("mariadbd", "mariadb-install-db", "slurmdbd", "sacctmgr")
 
 
@@ -157,6 +165,13 @@ class Rig:
     def kill_node(self, node: str) -> None:
         """The node's daemon dies at once."""
         self.send(f"slurmd.{node}", signal.SIGKILL)
+
+    def lose_node(self, node: str) -> None:
+        """The node dies at once, with all that runs on it: no daemon answers, its connections are reset."""
+        self.kill_node(node)
+        name = f"SLURMD_NODENAME={node}".encode()
+        done = self.run("bash", "-c", _EVERYTHING_OF, "-", name.decode(), f"slurmd.{node}")
+        assert done.returncode == 0, done.stderr
 
     def start_node(self, node: str) -> None:
         """Bring a node back and wait until it is idle."""

@@ -9,8 +9,14 @@ import pytest
 
 from hpctrain.model.cluster import Queue
 from hpctrain.model.run import Resources, RunSpec
-from hpctrain_plugins.schedulers.slurm import check_run
+from hpctrain.plugin import Cluster, Problem
+from hpctrain_plugins.schedulers import slurm
+from tests.schedulers import build
 from tests.schedulers.build import cluster
+
+
+def check_run(run: RunSpec, on: Cluster) -> list[Problem]:
+    return slurm.check_run(attrs.evolve(build.plan(build.step()), run=run, cluster=on))
 
 
 def codes(*words: str) -> list[tuple[str, str]]:
@@ -97,3 +103,22 @@ def test_a_limit_that_no_answer_can_count_is_told(row: dict[str, Any], counted: 
     assert all(p.hint.startswith('counts = ["--qos=debug"]') for p in problems)
     unlimited = Queue(name="debug", source="doc", **row)
     assert check_run(RunSpec(name="r", cluster="c"), attrs.evolve(cluster(), queue=(unlimited,))) == []
+
+
+@pytest.mark.parametrize(
+    ("layout", "starter", "reason"),
+    [
+        ({}, ("--environment=/e.toml",), "srun starts the container of its ranks"),
+        ({"bind": "closest"}, (), 'srun binds their GPUs (bind = "closest")'),
+        ({"visible": "one"}, (), 'srun shows each its GPU (visible = "one")'),
+        ({}, (), ""),
+    ],
+)
+def test_spare_nodes_are_refused_where_srun_alone_can_start_the_ranks(
+    layout: dict[str, Any], starter: tuple[str, ...], reason: str
+) -> None:
+    step = build.step(trains=True, **build.many(spare_nodes=1, **layout))
+    made = build.plan(step, starter={"slurm": starter} if starter else {})
+    made = attrs.evolve(made, run=attrs.evolve(made.run, resources=Resources(spare_nodes=1)))
+    found = [problem for problem in slurm.check_run(made) if problem.code == "no-guards"]
+    assert [problem.message.endswith(reason) for problem in found] == ([True] if reason else [])

@@ -13,7 +13,7 @@ from hpctrain.plan import chain, queues
 
 
 def problems(plan: Plan) -> Iterator[Problem]:
-    """The problems of `[resources] total`."""
+    """The problems of `[resources] total` and of spare nodes."""
     resources, step, links = plan.run.resources, plan.step_named(chain.TRAIN), chain.of(plan)
     if resources.total and resources.time and resources.total < resources.time:
         yield Problem(
@@ -25,7 +25,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
     if plan.train is None or step is None or links is None:
         return
     row = plan.cluster.queue_named(step.queue)
-    if row is not None and "chain" in row.forbids:
+    if row is not None and "chain" in row.forbids and resources.is_chain:
         yield limit(
             plan.cluster,
             row,
@@ -50,18 +50,24 @@ def problems(plan: Plan) -> Iterator[Problem]:
     if plan.run.checkpoint.resume == "never":
         yield Problem(
             code="chain-anew",
-            message=f'resume = "never" starts each of the {links.attempts} jobs of total anew',
+            message=f'resume = "never" starts {_attempts(links)} anew',
             where="checkpoint.resume",
             hint='resume = "auto"',
         )
     elif plan.train.checkpoints is None:
         yield Problem(
             code="chain-anew",
-            message=f"no checkpoint of the trainer {plan.run.train.use} is known: each of the "
-            f"{links.attempts} jobs of total starts anew, unless the program goes on by itself",
-            where="resources.total",
+            message=f"no checkpoint of the trainer {plan.run.train.use} is known: it starts "
+            f"{_attempts(links)} anew, unless the program goes on by itself",
+            where="resources.total" if resources.is_chain else "resources.spare_nodes",
             fatal=False,
         )
+
+
+def _attempts(links: chain.Chain) -> str:
+    if links.attempts > 1:
+        return f"each of the {links.attempts} jobs of total"
+    return "a training that goes on with a spare node"
 
 
 def _longer_jobs(plan: Plan, links: chain.Chain) -> Iterator[Problem]:

@@ -73,12 +73,12 @@ def capped(plan: Plan, survey: Survey) -> Iterator[Problem]:
     gpus_per_node = plan.cluster.hardware.gpus_per_node
     if policy.max_gpus is not None:
         in_use = sum(job.node_count * gpus_per_node if job.gpus is None else job.gpus for job in live)
-        new = sum(launch.nodes * launch.gpus_per_node for launch in launches)
+        new = sum(launch.job_nodes * launch.gpus_per_node for launch in launches)
         if new and in_use + new > policy.max_gpus:
             message, details = _over(plan, live, "GPUs", policy.max_gpus, in_use, new)
             yield Problem(code="gpu-limit", message=message, where="resources.gpus", **details)
     if policy.max_nodes is not None:
-        in_use, new = sum(job.node_count for job in live), sum(launch.nodes for launch in launches)
+        in_use, new = sum(job.node_count for job in live), sum(launch.job_nodes for launch in launches)
         if new and in_use + new > policy.max_nodes:
             message, details = _over(plan, live, "nodes", policy.max_nodes, in_use, new)
             yield Problem(code="node-limit", message=message, where="resources.nodes", **details)

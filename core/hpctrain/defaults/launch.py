@@ -25,6 +25,7 @@ def launch(run: RunSpec, cluster: Cluster, train: Train) -> Launch:
         gpus_per_node=gpus,
         cpus_per_rank=_cores(cluster, gpus, ranks_here),
         memory_gb=_memory(run.resources, cluster, gpus),
+        spare_nodes=run.resources.spare_nodes,
         bind=facts.bind if gpus else "",
         visible=facts.visible if gpus and train.ranks is Ranks.PER_GPU else "all",
     )

@@ -9,13 +9,14 @@ from hpctrain.model.cluster import Cluster, Queue
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan, PlannedStep
 from hpctrain.model.run import Resources
+from hpctrain.model.step import Launch
 from hpctrain.plan import queues
 
 
 def problems(plan: Plan) -> Iterator[Problem]:
     """What the cluster's rows say against the training job."""
     run, cluster = plan.run, plan.cluster
-    nodes = queues.nodes(run.resources, cluster)
+    nodes = queues.nodes(run.resources, cluster) + (run.resources.spare_nodes or 0)
     if cluster.hardware.nodes < nodes:
         yield _too_many(cluster, run.resources, nodes)
     if run.resources.queue and cluster.queue_named(run.resources.queue) is None:
@@ -72,7 +73,7 @@ def _job(plan: Plan, planned: PlannedStep) -> Iterator[Problem]:
     row = cluster.queue_named(planned.queue)
     if row is None:
         if cluster.queue and not resources.queue:
-            yield _no_row(cluster, launch.nodes)
+            yield _no_row(cluster, launch.job_nodes)
         return
     if resources.time is None:
         yield Problem(
@@ -82,7 +83,7 @@ def _job(plan: Plan, planned: PlannedStep) -> Iterator[Problem]:
             hint='[resources]\ntime = "1h"',
         )
     elif row.max_time and resources.time > row.max_time:
-        yield _too_long(cluster, row, resources, resources.time, launch.nodes)
+        yield _too_long(cluster, row, resources, resources.time, launch.job_nodes)
     elif row.min_time and resources.time < row.min_time:
         yield limit(
             cluster,
@@ -124,17 +125,21 @@ def _too_long(cluster: Cluster, row: Queue, resources: Resources, time: Duration
     )
 
 
+def _most(row: Queue, launch: Launch) -> int | None:
+    return row.max_nodes and max(1, row.max_nodes - (launch.spare_nodes or 0))
+
+
 def _size(cluster: Cluster, row: Queue, planned: PlannedStep, time: Duration | None) -> Iterator[Problem]:
     launch = planned.step.launch
-    gpus = launch.nodes * launch.gpus_per_node
-    if not queues.takes(row, launch.nodes):
+    gpus = launch.job_nodes * launch.gpus_per_node
+    if not queues.takes(row, launch.job_nodes):
         yield limit(
             cluster,
             row,
             code="node-limit",
-            message=f"{row.name} does not take a job of {_nodes(launch.nodes)}",
+            message=f"{row.name} does not take a job of {_nodes(launch.job_nodes)}",
             where="resources.nodes",
-            hint=f"nodes = {row.max_nodes if launch.nodes > row.min_nodes else row.min_nodes}",
+            hint=f"nodes = {_most(row, launch) if launch.job_nodes > row.min_nodes else row.min_nodes}",
         )
     most = min((n for n in (row.max_gpus, cluster.policy.max_gpus) if n is not None), default=gpus)
     if gpus > most:
@@ -152,18 +157,19 @@ def _size(cluster: Cluster, row: Queue, planned: PlannedStep, time: Duration | N
             where="resources.queue",
             hint="hpctrain run --here      (inside nodes of it that you hold)",
         )
-    if launch.nodes > 1 and "multi_node" in row.forbids:
+    if launch.job_nodes > 1 and "multi_node" in row.forbids:
         message = f"{row.name} is for jobs of one node"
         yield limit(
             cluster, row, code="queue-forbids", message=message, where="resources.queue", hint="nodes = 1"
         )
-    if row.max_node_minutes and time and time.minutes * launch.nodes > row.max_node_minutes:
-        fits = Duration(max(60, row.max_node_minutes * 60 // launch.nodes))
+    if row.max_node_minutes and time and time.minutes * launch.job_nodes > row.max_node_minutes:
+        fits = Duration(max(60, row.max_node_minutes * 60 // launch.job_nodes))
         yield limit(
             cluster,
             row,
             code="node-minutes",
-            message=f"{_nodes(launch.nodes)} for {time.short} are more node minutes than {row.name} allows",
+            message=f"{_nodes(launch.job_nodes)} for {time.short} are more node minutes than "
+            f"{row.name} allows",
             where="resources.time",
             hint=f'time = "{fits.short}"',
         )

@@ -12,6 +12,7 @@ import attrs
 from attrs import frozen
 
 from hpctrain.model.layer import File, Layer
+from hpctrain.model.run import WHEN_SET
 from hpctrain.model.words import Line, Loc, Word
 
 
@@ -135,6 +136,8 @@ class Launch:
     """Cores of each rank."""
     memory_gb: int | None = None
     """Of each node."""
+    spare_nodes: int | None = attrs.field(default=None, metadata=WHEN_SET)
+    """So many nodes of the job have no ranks, until one of the others fails."""
     bind: str = ""
     """The binding of GPUs to ranks, in the scheduler's own word."""
     visible: str = "all"
@@ -145,6 +148,11 @@ class Launch:
     """Words in front of every rank, outside a container: numactl."""
     source: str = ""
     """Stamped by core: who answered."""
+
+    @property
+    def job_nodes(self) -> int:
+        """How many nodes the job asks for."""
+        return self.nodes + (self.spare_nodes or 0)
 
     @property
     def ranks_per_node(self) -> int:

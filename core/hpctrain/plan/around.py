@@ -175,5 +175,5 @@ def _queue(decisions: Decisions, item: Placed) -> str:
         return item.place.queue
     resources = decisions.run.resources
     time = resources.time if item.step.trains else None
-    row = queues.choose(decisions.cluster, item.step.launch.nodes, time, resources.queue)
+    row = queues.choose(decisions.cluster, item.step.launch.job_nodes, time, resources.queue)
     return row.name if row else ""

@@ -48,16 +48,18 @@ class Chain:
 
 
 def of(plan: Plan) -> Chain | None:
-    """The chain of a plan; None where one job is all that the run asks for."""
-    total, time, step = plan.run.resources.total, plan.run.resources.time, plan.step_named(TRAIN)
-    if plan.train is None or step is None or step.here or not plan.run.resources.is_chain:
+    """The chain of a plan; None where one job that begins once is all that the run asks for. With spare nodes
+    one job may begin to train several times."""
+    resources, step = plan.run.resources, plan.step_named(TRAIN)
+    if plan.train is None or step is None or step.here or resources.time is None:
         return None
-    assert total is not None
-    assert time is not None
+    if not resources.is_chain and not step.step.launch.spare_nodes:
+        return None
+    time, total = resources.time, resources.total or resources.time
     attempts = math.ceil(total.seconds / time.seconds)
-    machine, nodes = plan.cluster.hardware.nodes, step.step.launch.nodes
-    requeue = bool(plan.run.resources.requeue)
-    links = 1 if requeue else min((attempts + 1, *_room(plan, step)))
+    machine, nodes = plan.cluster.hardware.nodes, step.step.launch.job_nodes
+    requeue = bool(resources.requeue) and resources.is_chain
+    links = 1 if requeue or not resources.is_chain else min((attempts + 1, *_room(plan, step)))
     row = plan.cluster.queue_named(step.queue)
     return Chain(
         attempts=attempts,
@@ -74,11 +76,11 @@ def _room(plan: Plan, step: PlannedStep) -> Iterator[int]:
     """How many such jobs each limit of the site leaves room for, running and waiting ones together."""
     row, policy, launch = plan.cluster.queue_named(step.queue), plan.cluster.policy, step.step.launch
     yield from (limit for limit in (row and row.jobs_per_user, row and row.jobs_per_project) if limit)
-    gpus = launch.nodes * launch.gpus_per_node
+    gpus = launch.job_nodes * launch.gpus_per_node
     if policy.max_gpus is not None and gpus:
         yield max(1, policy.max_gpus // gpus)
     if policy.max_nodes is not None:
-        yield max(1, policy.max_nodes // launch.nodes)
+        yield max(1, policy.max_nodes // launch.job_nodes)
 
 
 def stop_place(plan: Plan) -> Loc | None:
@@ -95,7 +97,7 @@ def with_time(run: RunSpec, cluster: Cluster) -> RunSpec:
     resources = run.resources
     if resources.total is None or resources.time is not None:
         return run
-    count = queues.nodes(resources, cluster)
+    count = queues.nodes(resources, cluster) + (resources.spare_nodes or 0)
     row = queues.choose(cluster, count, None, resources.queue)
     longest = _longest(row, count) if row else None
     time = resources.total if longest is None else min(resources.total, longest)

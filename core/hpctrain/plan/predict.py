@@ -57,7 +57,7 @@ def cost(plan: Plan, steps: Iterable[PlannedStep]) -> Cost:
     queued = [(item, times.get(item.name, 1)) for item in steps if not item.here]
     return Cost(
         jobs=sum(count for _, count in queued),
-        node_hours=sum(i.step.minutes * i.step.launch.nodes * count for i, count in queued) / 60,
+        node_hours=sum(i.step.minutes * i.step.launch.job_nodes * count for i, count in queued) / 60,
     )
 
 

@@ -134,6 +134,7 @@ hpc_chain_end() {  # how this attempt ended, with what the scheduler says of it
   local code=$1 reason='' lost=''
   [[ -z $hpc_signal ]] || reason=$(hpc_said) || reason=
   ((code == 0 || code == 75)) || lost=$(hpc_lost_nodes) || lost=
+  [[ ! -e ${HPC_GUARDS:-}/over ]] || read -r _ lost <"$HPC_GUARDS/over"
   hpc_judge end --code="$code" --signal="$hpc_signal" --reason="$reason" --nodes="$lost"
 }
 
@@ -142,13 +143,14 @@ type hpc_final >/dev/null 2>&1 || hpc_final() { return 1; }
 
 # What a scheduler does for a chain, where it can: its word for why this job ends (cancelled, limit, taken, node),
 # this job's nodes, those of them that failed; waiting jobs kept away from nodes, or taken out of the queue; this
-# job queued again.
+# job queued again, or ended from another of its nodes.
 type hpc_said >/dev/null 2>&1 || hpc_said() { :; }
 type hpc_nodes >/dev/null 2>&1 || hpc_nodes() { :; }
 type hpc_lost_nodes >/dev/null 2>&1 || hpc_lost_nodes() { :; }
 type hpc_avoid >/dev/null 2>&1 || hpc_avoid() { :; }
 type hpc_leave_out >/dev/null 2>&1 || hpc_leave_out() { echo "hpctrain: nobody here leaves out nodes" >&2; }
 type hpc_drop >/dev/null 2>&1 || hpc_drop() { :; }
+type hpc_leave >/dev/null 2>&1 || hpc_leave() { :; }
 type hpc_requeue >/dev/null 2>&1 || hpc_requeue() { echo "hpctrain: hpctrain continue goes on" >&2; }
 
 hpc_quiet() {  # ends what runs beside the ranks
@@ -188,7 +190,47 @@ hpc_end() {
 
 hpc_forward() {  # bash runs a trap only between commands, so the ranks run beside us and we wait
   hpc_signal=$1
-  [[ -z ${hpc_child:-} ]] || kill -s "$1" "$hpc_child" 2>/dev/null || true
+  if [[ ${HPC_GUARDS:-} ]]; then # they pass it on: a starter may be stuck on a dead node
+    echo "$1" >"$HPC_GUARDS/.signal"
+    mv -f "$HPC_GUARDS/.signal" "$HPC_GUARDS/signal"
+  elif [[ ${hpc_child:-} ]]; then
+    kill -s "$1" "$hpc_child" 2>/dev/null || true
+  fi
+}
+
+hpc_guards() {  # where the guards of this job's nodes meet: hpctrain_job.guards
+  HPC_GUARDS=$HPC_RUN/steps/$HPC_STEP/guards/$HPC_JOB.$HPC_ATTEMPT
+  mkdir -p "$HPC_GUARDS"
+  hpc_nodes | grep -vxFe "${hpc_unfit//,/$'\n'}" >"$HPC_GUARDS/nodes"
+  export HPC_GUARDS
+}
+
+hpc_guarded() {  # their starter; what they write counts, for it waits for a dead node long after the end
+  local code=0 starter try
+  trap '' USR1 TERM
+  "$@" &
+  starter=$!
+  until [[ -e $HPC_GUARDS/over ]] || ! kill -0 "$starter" 2>/dev/null; do sleep 0.5; done
+  if [[ ! -e $HPC_GUARDS/over ]]; then # none of them is left
+    wait "$starter" || code=$?
+    return $((code ? code : 1))
+  fi
+  # where they hold this node for dead, one of them ends the job
+  mkdir "$HPC_GUARDS/closing" 2>/dev/null || sleep 120
+  for ((try = 0; try < 20; try++)); do
+    kill -0 "$starter" 2>/dev/null || break
+    sleep 0.25
+  done
+  kill -s KILL "$starter" 2>/dev/null || :
+  read -r code _ <"$HPC_GUARDS/over"
+  return "$code"
+}
+
+hpc_close() {  # code, signal: what job.sh does at its end, done by a guard because its node is dead
+  # shellcheck disable=SC2034  # hpc_end reads them
+  hpc_signal=$2 hpc_chained=yes hpc_log_from=0
+  (trap hpc_end EXIT; exit "$1") || :
+  hpc_leave
 }
 
 hpc_start() {  # the scheduler's starter, again where `hpc_again` says that nothing began
@@ -211,17 +253,19 @@ type hpc_again >/dev/null 2>&1 || hpc_again() { return 1; }
 
 # hpc_vet NEEDED STARTER...: each node measures itself; the unfit ones are left out, where enough are left
 hpc_vet() {
-  local needed=$1 nodes unfit code=0
+  local needed=$1 nodes code=0
   shift
   rm -rf "steps/$HPC_STEP/vet"
   nodes=$(hpc_nodes) || nodes=
   echo "hpctrain: vetting $HPC_NODES nodes" >&2
   hpc_start timeout --kill-after=5 60 "$@" || echo "hpctrain: not all nodes ended their vetting" >&2
   [[ -z $hpc_signal ]] || return 0 # what starts next ends for it
-  unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
+  hpc_unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
     --job="$HPC_JOB" --nodes="$nodes" --count="$HPC_NODES" --needed="$needed" --gpus="$HPC_GPUS") || code=$?
   ((code != 80)) || return 80 # hpctrain_job.attempts knows the code
-  if [[ $unfit ]]; then hpc_leave_out "$unfit" "$nodes"; fi
+  [[ $hpc_unfit ]] || return 0
+  # guards are started everywhere, and those of unfit nodes leave at once
+  [[ ${hpc_chained:-} && -e steps/$HPC_STEP/guard.sh ]] || hpc_leave_out "$hpc_unfit" "$nodes"
 }
 
 hpc_spread() {  # a file to every node's own disk, where the scheduler can (`hpc_broadcast`); else nodes do without

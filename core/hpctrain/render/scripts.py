@@ -18,6 +18,7 @@ from hpctrain.model.step import Launch
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
 from hpctrain.plan import chain, interval
 from hpctrain.render import files, shell
+from hpctrain.render.guards import Guards
 from hpctrain.versions import RECORD
 
 JOB_ZIP = "$HPC_RUN/code/job.zip"
@@ -83,6 +84,8 @@ class Shape:
     """More files of the step's folder."""
     handover: Handover | None = None
     """How jobs of a chain hand over further ones; None: only `hpctrain continue` does."""
+    guards: Guards | None = None
+    """How guards are started, where the job has spare nodes."""
 
 
 def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
@@ -98,7 +101,8 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     if vets(planned, plan, shape):
         texts[f"{folder}/vet.sh"] = vet(planned, plan, shape)
     if _links(planned, plan):
-        texts |= _chain_files(planned, plan, binding, shape.handover)
+        texts |= _chain_files(planned, plan, binding, shape)
+        texts |= _guard_files(planned.name, shape) if shape.guards else {}
     for file in _files(planned):
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
@@ -159,10 +163,27 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         lines.append(f"hpc_vet {step.launch.nodes} {_start(shape.start_vet, f'{folder}/vet.sh', binding)}")
     if around.node:
         lines.append("hpc_start " + _start(shape.start_nodes, f"{folder}/node.sh", binding))
-    lines.append("hpc_start " + _start((*step.launch.prefix, *shape.start), f"{folder}/rank.sh", binding))
+    lines += _training(planned, plan, binding, shape)
     if step.makes is not None:
         lines += [f"hpc_publish {shell.word(step.makes.loc, binding)}", "unset WORK"]
     return _text(lines)
+
+
+def _training(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> tuple[str, ...]:
+    """What starts the ranks; where the job has spare nodes and was submitted, guards do."""
+    folder, prefix = f"steps/{planned.name}", planned.step.launch.prefix
+    plain = "hpc_start " + _start((*prefix, *shape.start), f"{folder}/rank.sh", binding)
+    if shape.guards is None or not _links(planned, plan):
+        return (plain,)
+    guarded = _start((*prefix, *shape.guards.start), f"{folder}/guard.sh", binding)
+    return (
+        "if [[ ${hpc_chained:-} ]]; then",
+        "  hpc_guards",
+        f"  hpc_start hpc_guarded {guarded}",
+        "else",
+        f"  {plain}",
+        "fi",
+    )
 
 
 def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
@@ -290,14 +311,18 @@ def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...
     return tuple(f"{function} {text}" for function, is_wanted in functions.items() if is_wanted)
 
 
-def _chain_files(
-    planned: PlannedStep, plan: Plan, binding: Binding, handover: Handover | None
-) -> dict[str, str]:
+def _guard_files(name: str, shape: Shape) -> dict[str, str]:
+    assert shape.guards is not None
+    scripts = shape.guards.scripts(step=name, node=shape.node, search=JOB_ZIP)
+    return {f"steps/{name}/{file}": _text(lines) for file, lines in scripts.items()}
+
+
+def _chain_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
     """chain.json; and next.sh where the chain's jobs hand over others."""
-    folder, launch = f"steps/{planned.name}", planned.step.launch
+    folder, launch, handover = f"steps/{planned.name}", planned.step.launch, shape.handover
     links = chain.of(plan)
     if handover is None or links is None or not links.hands_over:
-        return {f"{folder}/chain.json": _terms(plan, launch, None)}
+        return {f"{folder}/chain.json": _terms(plan, launch, None, shape.guards)}
     lines = [
         "#!/bin/bash",
         "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
@@ -308,10 +333,11 @@ def _chain_files(
         f"  find) exec {shell.words(handover.find, binding)} ;;",
         "esac",
     ]
-    return {f"{folder}/chain.json": _terms(plan, launch, handover), f"{folder}/next.sh": _text(lines)}
+    terms = _terms(plan, launch, handover, shape.guards)
+    return {f"{folder}/chain.json": terms, f"{folder}/next.sh": _text(lines)}
 
 
-def _terms(plan: Plan, launch: Launch, handover: Handover | None) -> str:
+def _terms(plan: Plan, launch: Launch, handover: Handover | None, guards: Guards | None) -> str:
     """chain.json: what the chain's judge is told in the job."""
     links, layout = chain.of(plan), plan.train.checkpoints if plan.train else None
     assert links is not None
@@ -326,6 +352,8 @@ def _terms(plan: Plan, launch: Launch, handover: Handover | None) -> str:
         if layout
         else None,
     }
+    if guards is not None:
+        terms["guards"] = guards.terms(launch)
     if handover is not None:
         terms["handover"] = {
             "environ": [*handover.environ, *plan.cluster.exported],

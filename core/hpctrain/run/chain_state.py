@@ -11,7 +11,9 @@ class ChainState:
 
     attempts: int
     """How many have begun to train."""
-    planned: int
+    restarts: int = 0
+    """How often one of them began again inside of its allocation."""
+    planned: int = 1
     """How many were planned."""
     jobs: tuple[str, ...] = ()
     """Those in the queue, the one that runs included, in their order."""

@@ -39,7 +39,8 @@ def chain_state(
     record = record_of(Step(directory, step))
     last = record.attempts[-1] if record.attempts else None
     return ChainState(
-        attempts=len(record.attempts),
+        attempts=sum(not attempt.is_inside for attempt in record.attempts),
+        restarts=sum(attempt.is_inside for attempt in record.attempts),
         planned=planned,
         jobs=jobs,
         training=last.job if last is not None and last.is_open else "",

@@ -45,11 +45,10 @@ class Attempt:
 def attempts(run: RunDirectory, spans: Iterable[JobSpan], written: Iterable[Row]) -> list[Attempt]:
     """The attempts of the training, oldest first; `written` are all rows in the order of writing."""
     trained = [span for span in spans if span.step == TRAIN]
-    causes = {
-        str(event.get("job")): str(event.get("cause"))
-        for event in Step(run.path, TRAIN).events()
-        if event.get("event") == "ended"
-    }
+    causes: dict[str, list[str]] = {}
+    for event in Step(run.path, TRAIN).events():
+        if event.get("event") == "ended":
+            causes.setdefault(str(event.get("job")), []).append(str(event.get("cause")))
     rows = [row for row in written if row.get("loss") is not None and _is_time(row.get("time"))]
     marked = list(zip(rows, lost(rows), strict=True))
     return [
@@ -98,11 +97,12 @@ def _attempt(span: JobSpan, rows: Sequence[Marked], ended_by: str) -> Attempt:
     )
 
 
-def _ended_by(span: JobSpan, causes: Mapping[str, str]) -> str:
+def _ended_by(span: JobSpan, causes: Mapping[str, list[str]]) -> str:
+    """The next of the job's causes: one that begins again under its id has several."""
     if span.is_running:
         return "it runs"
-    if span.job in causes:
-        return causes[span.job]
+    if causes.get(span.job):
+        return causes[span.job].pop(0)
     if span.code is None:
         return "left no word"
     words = {0: "finished", SAVED: "saved", HUNG: "hung", TOO_FEW: "unfit nodes"}

@@ -6,8 +6,8 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +64,22 @@ def write(step: Path, job: str, verdict: Verdict, *, holds: bool = True, ends: b
         "holds": holds,
         "ends": ends,
     }
+    _append(step, document)
+
+
+def _append(step: Path, document: Mapping[str, Any]) -> None:
     descriptor = os.open(step / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, json.dumps(document).encode() + b"\n")
     finally:
         os.close(descriptor)
+
+
+def take_back(step: Path, job: str) -> None:
+    """The job's last verdict holds no longer: its ranks were begun anew."""
+    last = newest(step, job)
+    if last is not None:
+        _append(step, {"v": 1, **asdict(last), "at": round(time.time(), 1), "holds": False})
 
 
 def newest(step: Path, job: str = "") -> Written | None:

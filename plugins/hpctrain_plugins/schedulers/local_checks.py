@@ -18,6 +18,13 @@ def problems(plan: Plan) -> Iterator[Problem]:
             where="resources.requeue",
             hint="requeue = false      (several processes, each behind the one before)",
         )
+    if plan.run.resources.spare_nodes:
+        yield Problem(
+            code="no-guards",
+            message="one computer has no spare node",
+            where="resources.spare_nodes",
+            hint="[on.CLUSTER.resources] spare_nodes = 1      (only where there are nodes)",
+        )
     if plan.run.resources.mail and plan.train is not None:
         yield Problem(
             code="no-mail",

@@ -41,6 +41,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
     return [
         *pbs_checks.words(run),
         *pbs_checks.requeue(run),
+        *pbs_checks.spares(run),
         *pbs_checks.facts(plan),
         *uncounted_limits(cluster, "-q "),
     ]

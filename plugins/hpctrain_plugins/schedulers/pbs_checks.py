@@ -77,6 +77,17 @@ def requeue(run: RunSpec) -> Iterator[Problem]:
         )
 
 
+def spares(run: RunSpec) -> Iterator[Problem]:
+    """A job that loses a node ends, unless PBS was set up for more: its guide, "Reliable job startup"."""
+    if run.resources.spare_nodes:
+        yield Problem(
+            code="no-guards",
+            message="spare_nodes is not done with PBS, which ends the job of a node that dies",
+            where="resources.spare_nodes",
+            hint='total = "3d"      (jobs that follow each other, without spare nodes)',
+        )
+
+
 def facts(plan: Plan) -> Iterator[Problem]:
     """Facts of the cluster that are Slurm's words: nothing of them would reach the job."""
     if any(planned.step.launch.bind for planned in plan.steps if not planned.here):

@@ -19,7 +19,6 @@ from hpctrain.plugin import (
     PlannedStep,
     Problem,
     Reading,
-    RunSpec,
     hookimpl,
 )
 
@@ -42,15 +41,20 @@ NAME = "slurm"
 
 
 @hookimpl
-def check_run(run: RunSpec, cluster: Cluster) -> list[Problem]:
-    """Words for sbatch that would take the place of hpctrain's own, and limits that cannot be counted."""
+def check_run(plan: Plan) -> list[Problem]:
+    """Words for sbatch that would take the place of hpctrain's own, limits that cannot be counted, and spare
+    nodes where guards cannot start the ranks."""
     from hpctrain.toolbox import uncounted_limits
 
-    problems = list(uncounted_limits(cluster, "--partition=", "--qos="))
+    run, problems = plan.run, list(uncounted_limits(plan.cluster, "--partition=", "--qos="))
     if NAME in run.resources.ask:
         from hpctrain_plugins.schedulers import slurm_checks
 
         problems += slurm_checks.problems(run)
+    if run.resources.spare_nodes:
+        from hpctrain_plugins.schedulers import slurm_checks
+
+        problems += slurm_checks.unguarded(plan)
     return problems
 
 

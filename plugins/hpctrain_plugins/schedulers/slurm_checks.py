@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpctrain.plugin import Problem, RunSpec
+from hpctrain.plugin import Plan, Problem, RunSpec
 
 NAME = "slurm"
 KEYS = {
@@ -53,6 +53,26 @@ def problems(run: RunSpec) -> Iterator[Problem]:
                 message=f"hpctrain gives sbatch --{name} itself: {word!r} would take its place",
                 where=f"resources.ask.{NAME}[{number}]",
                 hint=KEYS[name] or f"remove {word!r}",
+            )
+
+
+def unguarded(plan: Plan) -> Iterator[Problem]:
+    """Ranks that srun alone can start: guards start theirs as their own children."""
+    for planned in plan.steps:
+        launch, words = planned.step.launch, planned.around.starter.get(NAME, ())
+        reasons = (
+            "srun starts the container of its ranks" if words else "",
+            f'srun binds their GPUs (bind = "{launch.bind}")' if launch.bind else "",
+            'srun shows each its GPU (visible = "one")' if launch.visible == "one" else "",
+        )
+        reason = next(filter(None, reasons), "")
+        if launch.spare_nodes and reason:
+            yield Problem(
+                code="no-guards",
+                message=f"spare_nodes needs ranks that the guard of a node can start, and on "
+                f"{plan.cluster.name} {reason}",
+                where="resources.spare_nodes",
+                hint='total = "3d"      (jobs that follow each other, without spare nodes)',
             )
 
 

@@ -15,6 +15,7 @@ from hpctrain.plugin import (
     Cluster,
     Cmd,
     Duration,
+    Guards,
     Handover,
     JobFiles,
     Join,
@@ -45,12 +46,24 @@ START_VET = (
     *("--ntasks-per-node=1", "--cpus-per-task=1"),
 )
 """One process on each node of the job; it says itself when it has failed."""
+FORKED = (
+    "if [[ ${HPC_FENCE:-} ]]; then  # forked by its node's guard; libraries read Slurm's variables",
+    "  export SLURM_PROCID=$HPC_RANK SLURM_LOCALID=$HPC_LOCAL_RANK SLURM_NODEID=$HPC_NODE_RANK",
+    "  export SLURM_NTASKS=$HPC_WORLD SLURM_NPROCS=$HPC_WORLD SLURM_NNODES=$HPC_NODES",
+    "  export SLURM_JOB_NUM_NODES=$HPC_NODES SLURM_STEP_NUM_NODES=$HPC_NODES SLURM_STEP_NUM_TASKS=$HPC_WORLD",
+    "  export SLURM_NTASKS_PER_NODE=$((HPC_WORLD / HPC_NODES))",
+    "  export SLURM_TASKS_PER_NODE=$SLURM_NTASKS_PER_NODE",
+    '  unset "${!PMI@}"  # they name the guard, not this rank',
+    "else",
+)
+"""The first half of rank.sh in a job with spare nodes."""
 _SAFE = re.compile(r"--[a-z][a-z-]*(?:=[A-Za-z0-9_.,:/@+*&|\[\]=-]+)?\Z", re.ASCII)
 
 
 def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
     """The step's scripts with their directives, and the sbatch call that submits them."""
     lines, argv = split(requested_resources(planned, plan))
+    guards = _guards(planned, plan) if planned.step.launch.spare_nodes else None
     shape = Shape(
         header=tuple(f"#SBATCH {word}" for word in lines),
         job=job_lines(planned, plan.cluster),
@@ -72,6 +85,7 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
             unclear=NO_ANSWER,
             environ=("SLURM_CONF",),
         ),
+        guards=guards,
     )
     return JobFiles(
         files=step_files(planned, plan, binding, shape),
@@ -108,7 +122,8 @@ def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
     time = limit(planned, plan)
     names = dict.fromkeys((*EXPORT, *plan.cluster.exported))
     words = [
-        f"--nodes={launch.nodes}",
+        f"--nodes={launch.job_nodes}",
+        *(("--no-kill",) if launch.spare_nodes else ()),
         f"--ntasks-per-node={launch.ranks_per_node}",
         f"--cpus-per-task={launch.cpus_per_rank}",
         *gpus(launch.gpus_per_node, facts.gpu_request),
@@ -116,7 +131,7 @@ def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
     if launch.memory_gb is not None:
         words.append(f"--mem={launch.memory_gb}G")
     if planned.step.trains and plan.train:  # what does not expect the signal dies of it
-        words.append(f"--signal=B:USR1@{min(NOTICE_SECONDS, time.seconds // 2)}")
+        words.append(f"--signal=B:USR1@{_notice(time)}")
     if planned.step.trains and plan.run.resources.mail:
         words += [f"--mail-type={MAIL}", f"--mail-user={plan.run.resources.mail}"]
     return (
@@ -127,6 +142,10 @@ def resources(planned: PlannedStep, plan: Plan) -> tuple[str, ...]:
         "--no-requeue" if _is_one_of_several(planned, plan) else "--requeue",
         f"--export={','.join(names)}",
     )
+
+
+def _notice(time: Duration) -> int:
+    return min(NOTICE_SECONDS, time.seconds // 2)
 
 
 def _is_one_of_several(planned: PlannedStep, plan: Plan) -> bool:
@@ -194,7 +213,7 @@ def start(planned: PlannedStep, cluster: Cluster) -> tuple[Word, ...]:
     launch = planned.step.launch
     once = launch.ranks is Ranks.ONCE
     words = [
-        *_srun(launch, nodes=1 if once else launch.nodes, per_node=launch.ranks_per_node),
+        *_srun(launch.cpus_per_rank, nodes=1 if once else launch.nodes, per_node=launch.ranks_per_node),
         "--kill-on-bad-exit=1",
         "--wait=600",
     ]
@@ -206,10 +225,30 @@ def start(planned: PlannedStep, cluster: Cluster) -> tuple[Word, ...]:
 
 def start_nodes(launch: Launch) -> tuple[Word, ...]:
     """The starter of one process on each node."""
-    return (*_srun(launch, nodes=launch.nodes, per_node=1), "--kill-on-bad-exit=1")
+    return (*_srun(launch.cpus_per_rank, nodes=launch.job_nodes, per_node=1), "--kill-on-bad-exit=1")
 
 
-def _srun(launch: Launch, nodes: int, per_node: int) -> tuple[str, ...]:
+def _guards(planned: PlannedStep, plan: Plan) -> Guards:
+    """One guard on each node, with all that its ranks need; nothing of Slurm ends one because of another."""
+    launch = planned.step.launch
+    cores = launch.cpus_per_rank * launch.ranks_per_node
+    return Guards(
+        start=(
+            *_srun(cores, nodes=launch.job_nodes, per_node=1),
+            *("--no-kill", "--overlap", "--wait=0", "--kill-on-bad-exit=0"),
+        ),
+        node='"$SLURMD_NODENAME"',
+        notice=_notice(limit(planned, plan)),
+        suffix=_suffix(plan.cluster.launch.interface_suffix),
+        functions="slurm.sh",
+    )
+
+
+def _suffix(suffix: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "", suffix)
+
+
+def _srun(cores: int, nodes: int, per_node: int) -> tuple[str, ...]:
     # srun inherits neither the environment (--export of sbatch) nor, since 22.05, the CPUs a task
     return (
         "srun",
@@ -217,7 +256,7 @@ def _srun(launch: Launch, nodes: int, per_node: int) -> tuple[str, ...]:
         f"--nodes={nodes}",
         f"--ntasks={nodes * per_node}",
         f"--ntasks-per-node={per_node}",
-        f"--cpus-per-task={launch.cpus_per_rank}",
+        f"--cpus-per-task={cores}",
     )
 
 
@@ -229,6 +268,7 @@ def job_lines(planned: PlannedStep, cluster: Cluster) -> tuple[str, ...]:
         "export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}",
         f"export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS={planned.step.launch.gpus_per_node}",
         *_head(planned.step.launch, cluster.launch.interface_suffix),
+        *(("export HPC_ENDS=${SLURM_JOB_END_TIME:-}",) if planned.step.launch.spare_nodes else ()),
         f". steps/{planned.name}/slurm.sh",
     )
 
@@ -236,17 +276,17 @@ def job_lines(planned: PlannedStep, cluster: Cluster) -> tuple[str, ...]:
 def _head(launch: Launch, suffix: str) -> tuple[str, ...]:
     if launch.nodes == 1:
         return ("export HPC_HEAD=127.0.0.1",)
-    end = re.sub(r"[^A-Za-z0-9_.-]", "", suffix)
     return (
         'HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")',
-        f"export HPC_HEAD=${{HPC_HEAD%%$'\\n'*}}{end}",
+        f"export HPC_HEAD=${{HPC_HEAD%%$'\\n'*}}{_suffix(suffix)}",
     )
 
 
 def rank_lines(launch: Launch) -> tuple[str, ...]:
     """The lines that export the numbers of a rank: `HPC_RANK`, `HPC_WORLD` and the rest."""
-    return (
+    lines = (
         "export HPC_RANK=$SLURM_PROCID HPC_LOCAL_RANK=$SLURM_LOCALID HPC_NODE_RANK=$SLURM_NODEID",
         f"export HPC_WORLD={launch.world}",
         f"((HPC_LOCAL_RANK)) || {BEGAN}",
     )
+    return lines if not launch.spare_nodes else (*FORKED, *map("  {}".format, lines), "fi")

@@ -72,4 +72,10 @@ hpc_requeue() {  # JOB: this one, again under its id
   timeout 20 scontrol update JobId="$1" StartTime=now+15seconds || :
 }
 
+hpc_leave() {  # this job, from another node than its first; not one that is queued again
+  local running
+  running=$(timeout 20 squeue --noheader --jobs="$HPC_JOB" --states=RUNNING --format=%i) || running=$HPC_JOB
+  [[ ! $running ]] || timeout 20 scancel --quiet "$HPC_JOB"
+}
+
 hpc_drop() { timeout 20 scancel --quiet --state=PENDING "$@"; }

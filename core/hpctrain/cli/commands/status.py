@@ -106,6 +106,8 @@ def _chain_line(chain: ChainState) -> str:
     waiting = max(0, len(chain.jobs) - 1)
     parts = [
         f"{chain.attempts} of {chain.planned}",
+        *([f"began again {chain.restarts} times on its spare nodes"] if chain.restarts > 1 else []),
+        *(["began again once on its spare nodes"] if chain.restarts == 1 else []),
         *(
             [f"{waiting} job{'s' if waiting != 1 else ''} wait{'s' if waiting == 1 else ''} behind it"]
             if waiting
@@ -157,6 +159,7 @@ def _chain_json(chain: ChainState) -> dict[str, Any]:
     return {
         "attempts": chain.attempts,
         "planned": chain.planned,
+        "restarts": chain.restarts,
         "jobs": list(chain.jobs),
         "left_s": round(chain.left_s),
         "ended": chain.ended or None,

@@ -14,10 +14,22 @@ def lines(plan: Plan, survey: Survey) -> Iterator[str]:
     links = chain.of(plan)
     if links is None:
         return
-    yield f"attempts: {', '.join(_attempts(plan, links))}"
+    if plan.run.resources.is_chain:
+        yield f"attempts: {', '.join(_attempts(plan, links))}"
+    train = plan.step_named(chain.TRAIN)
+    spares = train.step.launch.spare_nodes if train else None
+    if spares:
+        yield f"spare nodes: {', '.join(_spares(spares, links))}"
     advice = interval.advice(plan, survey.earlier)
     if advice is not None:
         yield f"checkpoints: {_checkpoints(plan, advice)}"
+
+
+def _spares(spares: int, links: chain.Chain) -> Iterator[str]:
+    hours = spares * links.attempts * links.time.seconds / 3600
+    yield f"{spares} in each job" if links.attempts > 1 else str(spares)
+    yield f"at most {hours:,.1f} node-hours"
+    yield "for a node that dies or falls silent: the training goes on inside the job"
 
 
 def _attempts(plan: Plan, links: chain.Chain) -> Iterator[str]:

@@ -49,10 +49,12 @@ def size_of(plan: Plan) -> str:
     launch, time = train.step.launch, plan.run.resources.time
     nodes = f"{launch.nodes} node{'s' if launch.nodes != 1 else ''}"
     gpus = launch.nodes * launch.gpus_per_node
+    if launch.spare_nodes:
+        nodes += f" and {launch.spare_nodes} spare"
     amount = f"{gpus} GPU{'s' if gpus != 1 else ''} ({nodes})" if gpus else nodes
     links = chain.of(plan)
-    if links is not None:
-        hours = launch.nodes * links.attempts * links.time.seconds / 3600
+    if links is not None and plan.run.resources.is_chain:
+        hours = launch.job_nodes * links.attempts * links.time.seconds / 3600
         jobs = f"{links.total.short} in {links.attempts} jobs of {links.time.short}"
         return f"{amount}, {jobs}, {text.count(round(hours))} node-hours"
     return f"{amount}, {time.short}" if time else amount
@@ -88,7 +90,7 @@ def place(item: PlannedStep) -> str:
     """`login`, or a job's queue with its nodes: `batch 2 nodes`."""
     if item.here:
         return item.step.place
-    nodes = item.step.launch.nodes
+    nodes = item.step.launch.job_nodes
     return f"{item.queue or item.step.place} {nodes} node{'s' if nodes != 1 else ''}"
 
 
@@ -123,7 +125,7 @@ def footer(plan: Plan, survey: Survey) -> list[str]:
 
 def _long_run(plan: Plan, survey: Survey) -> list[str]:
     """Of a training of several jobs: `attempts: …` and `checkpoints: …`."""
-    if not plan.run.resources.is_chain:
+    if not plan.run.resources.is_chain and not plan.run.resources.spare_nodes:
         return []
     from hpctrain.cli.show import long_runs  # few runs have one
 
