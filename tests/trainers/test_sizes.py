@@ -12,7 +12,9 @@ import attrs
 import pytest
 
 from hpctrain.defaults import model_configs as on_the_hub
+from hpctrain.errors import Problem
 from hpctrain.lock import Lock
+from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import CONFIG, Pin
 from hpctrain.run.model_configs import model_configs
@@ -170,13 +172,19 @@ def test_passes_follow_and_no_pass_is_larger_than_it_may_be(
     assert passes[0] * passes[1] * gpus * 2 == rows
 
 
+def _refusal(run: RunSpec) -> Problem:
+    plan = Plan(run=run, cluster=plans.cluster(4), pins=(), steps=())
+    (problem,) = (p for p in trl.check_run(run, plan.cluster, plan) if p.code == "global-batch")
+    return problem
+
+
 def test_rows_that_cannot_be_shared_are_refused_with_those_that_can() -> None:
     run = _with_rows(plans.run("trl", trl.Options()), 90)
-    (problem,) = (p for p in trl.check_run(run, plans.cluster(4), None) if p.code == "global-batch")
+    problem = _refusal(run)
     assert "90 rows a step cannot be shared out among 8 copies" in problem.message
     assert problem.hint.startswith("global_batch_size = 96")
     twice = _with_rows(plans.run("trl", trl.Options(gradient_accumulation_steps=4)), 96)
-    (problem,) = (p for p in trl.check_run(twice, plans.cluster(4), None) if p.code == "global-batch")
+    problem = _refusal(twice)
     assert problem.where == "train.trl.gradient_accumulation_steps"
 
 

@@ -76,8 +76,9 @@ def bad(rig: Rig, **faults: str) -> None:
             (rig.dir / "bad" / f"{node}.gpus").write_text(fault)
 
 
-def started(rig: Rig, name: str, *, in_job: int = 2) -> ChainRun:
-    planned = vetted(plan("slurm", TRAIN, total="10m", time="5m", nodes=2, machine=5, jobs=3), in_job)
+def started(rig: Rig, name: str, *, in_job: int = 2, spares: int | None = None) -> ChainRun:
+    planned = plan("slurm", TRAIN, total="10m", time="5m", nodes=2, machine=5, jobs=3, spares=spares)
+    planned = vetted(planned, in_job)
     root = rig.dir / "chains" / name
     root.mkdir(parents=True)
     run = ChainRun.create(root, planned, environ(rig.bin), str(rig.dir / "python"))
@@ -112,6 +113,17 @@ def test_three_bad_nodes_of_five_are_left_out_and_the_job_trains_on_the_others(r
     )
     (first, *_) = run.attempts()
     assert (first.cause, set(first.lost_nodes)) == (Cause.FINISHED, {"n1", "n2", "n4"})
+
+
+def test_spare_nodes_take_the_place_of_unfit_ones_whose_guards_leave(rig: Rig) -> None:
+    bad(rig, n1="No devices were found\n")
+    run = started(rig, "spares", spares=2)
+    run.until(State.DONE, State.FAILED, seconds=100)
+    (first, *_) = run.attempts()
+    assert (first.cause, set(first.lost_nodes)) == (Cause.FINISHED, {"n1"}), run.log()
+    trained = "".join(path.read_text() for path in run.path.glob("logs/train.rank*.log"))
+    assert "trained on" in trained
+    assert "trained on n1" not in trained
 
 
 def test_too_few_fit_nodes_end_the_job_and_the_chain_goes_on_without_them(rig: Rig) -> None:
