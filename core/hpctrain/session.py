@@ -34,7 +34,7 @@ from hpctrain.model.words import Word
 from hpctrain.plan import planner, queues
 from hpctrain.plan.goal import Goal
 from hpctrain.run.bind import bind
-from hpctrain.run.registry import state_folder
+from hpctrain.run.state import state_folder
 from hpctrain.run.survey import survey
 from hpctrain.run.this_computer import is_here
 from hpctrain.runfile.facts import Facts

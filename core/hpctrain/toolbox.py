@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from hpctrain.run.files import make_folder
     from hpctrain.run.files import write as write_file
     from hpctrain.run.record import Record
-    from hpctrain.run.registry import state_folder
     from hpctrain.run.scrub import scrub
+    from hpctrain.run.state import state_folder
     from hpctrain.run.submit import UNCLEAR
     from hpctrain.run.tools import ToolFailed
     from hpctrain.runfile.reading.toml import TOMLDecodeError
@@ -75,7 +75,7 @@ else:
             "make_folder": "hpctrain.run.files:make_folder",
             "write_file": "hpctrain.run.files:write",
             "Record": "hpctrain.run.record:Record",
-            "state_folder": "hpctrain.run.registry:state_folder",
+            "state_folder": "hpctrain.run.state:state_folder",
             "scrub": "hpctrain.run.scrub:scrub",
             "UNCLEAR": "hpctrain.run.submit:UNCLEAR",
             "ToolFailed": "hpctrain.run.tools:ToolFailed",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hpctrain_job import chain, documents, journal, resume, successors, written
 from hpctrain_job.chain import Cause
 from hpctrain_job.successors import Handover, Submission
+from hpctrain_job.vet import TOO_FEW
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -294,6 +295,9 @@ def explained(
     lack = _lack_of_room(step)
     if code == HUNG:
         lost = (*lost, *_blamed(step, job, nodes))
+    unfit = _unfit(step, job)
+    if code == TOO_FEW:
+        lost = (*lost, *unfit)
     fabric = step.folder / "fabric"
     why = cause(
         code,
@@ -304,7 +308,7 @@ def explained(
     )
     why = Cause.FULL if why is Cause.FAILED and lack else why
     why = Cause.DAMAGED if why is Cause.SETTING and (step.folder / NOTHING_WHOLE).exists() else why
-    return why, tuple(dict.fromkeys(lost))
+    return why, tuple(dict.fromkeys((*lost, *unfit)))
 
 
 def _share(record: chain.Record) -> float:
@@ -329,6 +333,12 @@ def _blamed(step: Step, job: str, nodes: Sequence[str]) -> list[str]:
     from hpctrain_job.hangs import verdicts  # the control plane reads this module and judges nobody
 
     return list(verdicts.blamed(step.folder, job, nodes))
+
+
+def _unfit(step: Step, job: str) -> tuple[str, ...]:
+    from hpctrain_job.vet import judge  # as above
+
+    return judge.unfit(step.folder, job)
 
 
 def _parser() -> ArgumentParser:

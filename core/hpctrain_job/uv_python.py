@@ -27,16 +27,16 @@ hint: a Python of the site's own, by a module that brings it:
 def bring(folder: Path, version: str) -> str:
     """Fetch it; what went wrong, or nothing."""
     with tempfile.TemporaryDirectory(prefix=".uv-", dir=folder) as name:
-        tool, made = f"{name}/tool", f"{name}/made"
+        tool, target = f"{name}/tool", f"{name}/pythons"
         words = ("--quiet", "--no-deps", "--no-index", "--find-links", str(folder), "--target", tool, "uv")
         if _code(sys.executable, "-m", "hpctrain_job.pip", "install", *words):
             return f"the uv in {folder} is for another machine than this one, which fetches for it"
         options = ("--no-bin", "--managed-python", "--cache-dir", f"{tool}/cache")
-        code = _code(f"{tool}/bin/uv", "python", "install", *options, "--install-dir", made, version)
-        found = {path.resolve().parents[1] for path in Path(made).glob(f"*/bin/python{version}")}
-        if code or len(found) != 1:
+        code = _code(f"{tool}/bin/uv", "python", "install", *options, "--install-dir", target, version)
+        prefixes = {path.resolve().parents[1] for path in Path(target).glob(f"*/bin/python{version}")}
+        if code or len(prefixes) != 1:
             return f"uv brought no Python {version}: its own words are above"
-        found.pop().rename(folder / "python")
+        prefixes.pop().rename(folder / "python")
     return ""
 
 

@@ -185,9 +185,9 @@ def python_build(folder: Path) -> Path:
     return listed
 
 
-def keys(made: Plan) -> set[str]:
+def keys(of: Plan) -> set[str]:
     """Of all that a plan makes."""
-    return {row.step.makes.key for row in made.steps if row.step.makes}
+    return {row.step.makes.key for row in of.steps if row.step.makes}
 
 
 def test_a_python_that_the_site_has_not_is_fetched_with_the_wheels(

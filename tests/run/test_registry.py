@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpctrain.run.directory import RunDirectory
-from hpctrain.run.registry import Registry, state_folder
+from hpctrain.run.registry import Registry
+from hpctrain.run.state import state_folder
 from tests.run.conftest import mode, python
 
 DIGEST = "4f1c9a2e" * 8

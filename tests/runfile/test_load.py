@@ -38,10 +38,10 @@ def test_origins_and_their_lines(project: Project) -> None:
 
 
 def test_layers_in_order(project: Project) -> None:
-    def keep() -> int:
+    def keep() -> int | None:
         return project.load()[0].run.checkpoint.keep
 
-    assert keep() == 3
+    assert keep() is None
     project.site("[defaults.checkpoint]\nkeep = 4\n")
     assert keep() == 4
     project.settings("[run.checkpoint]\nkeep = 5\n")

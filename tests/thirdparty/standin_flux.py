@@ -41,7 +41,7 @@ def write(job: Job, **changes: Any) -> None:
     """A job that somebody has cancelled stays cancelled."""
     path = folder() / f"{job['number']:06d}.json"
     if path.exists() and json.loads(path.read_text())["state"] == "CA":
-        changes.pop("state", None)
+        changes["state"] = "CA"
     job.update(changes)
     fresh = path.with_suffix(f".{os.getpid()}")
     fresh.write_text(json.dumps(job))

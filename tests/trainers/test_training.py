@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from hpctrain_job import metrics, resume
+from hpctrain_job import keeping, metrics, resume
 from hpctrain_job.shape import Shape
+from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST
 from tests.trainers.conftest import LIMIT, SHAPE, Trained, wait_for_step
 
 pytestmark = pytest.mark.torch
@@ -116,6 +117,21 @@ def test_a_damaged_newest_checkpoint_is_passed_over(
     assert found.code == 0
     assert "model.safetensors is not what was written" in found.log
     assert "going on after step 100" in found.log
+
+
+def test_old_checkpoints_go_and_the_last_good_one_stays(
+    train: Callable[..., Trained], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    quick = {**settings, "generate_eval": "", "eval_dataset": "", "save_steps": 5, "save_total_limit": 1}
+    folder = tmp_path / "run/checkpoints"
+    assert train(tmp_path / "run", {**quick, "max_steps": 15}).code == 0
+    assert [path.name for path in folder.glob("checkpoint-*")] == ["checkpoint-15"]
+    (folder / "checkpoint-15" / "model.safetensors").write_bytes(b"cut")
+    (folder / "checkpoint-15").rename(folder / "checkpoint-25")
+    shutil.copytree(folder / "checkpoint-25", folder / "checkpoint-10")
+    resume.write_manifest(folder / "checkpoint-10")
+    keeping.retain(keeping.Saves(folder, CHECKPOINT, CHECKPOINT_LAST), 1)
+    assert {path.name for path in folder.glob("checkpoint-*")} == {"checkpoint-10", "checkpoint-25"}
 
 
 def test_lora_trains_the_adapters_only(

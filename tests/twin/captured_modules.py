@@ -32,23 +32,23 @@ class Modules:
     def of(cls, answers: Answers, expected: Mapping[str, str]) -> Modules:
         """`expected`: question -> the modules that it loads, in their order."""
         system: list[str] = []
-        found: dict[str, Module] = {}
+        files: dict[str, Module] = {}
         for name, answer in answers.items():
             if name.startswith("modules of "):
                 first = _loaded(answer.out, "first")
                 system = system or first
                 last = _loaded(answer.out, "last")
                 for module in _effects(answer.out, expected.get(name, "").split(), last):
-                    known = found.get(module.name)
-                    found[module.name] = module if known is None else _merged(known, module)
+                    earlier = files.get(module.name)
+                    files[module.name] = module if earlier is None else _merged(earlier, module)
         for name in system:
-            found.setdefault(name, Module(name=name))
+            files.setdefault(name, Module(name=name))
         for name, answer in answers.items():
             if name.startswith("verify module ") and answer.code == 0:
-                for module in _of_row(name.removeprefix("verify "), answer.out, [*found]):
-                    known = found.get(module.name)
-                    found[module.name] = module if known is None else _merged(known, module)
-        return cls(system=tuple(system), files=tuple(found.values()))
+                for module in _of_row(name.removeprefix("verify "), answer.out, [*files]):
+                    earlier = files.get(module.name)
+                    files[module.name] = module if earlier is None else _merged(earlier, module)
+        return cls(system=tuple(system), files=tuple(files.values()))
 
 
 def _loaded(out: str, when: str) -> list[str]:

@@ -146,13 +146,13 @@ def accounting(name: str, answers: Answers) -> tuple[str, ...]:
 
 def names_of(text: str) -> list[str]:
     """`n[1-2,4],x` in full."""
-    found: list[str] = []
+    names: list[str] = []
     for head, inside in _LIST.findall(text if text != "(null)" else ""):
         for part in inside.split(",") if inside else [""]:
             first, _, last = part.partition("-")
             numbers = range(int(first), int(last or first) + 1) if first else ()
-            found += [f"{head}{number:0{len(first)}}" for number in numbers] or [head]
-    return found
+            names += [f"{head}{number:0{len(first)}}" for number in numbers] or [head]
+    return names
 
 
 def ranges(names: Iterable[str]) -> str:

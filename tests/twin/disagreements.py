@@ -133,7 +133,7 @@ CHANGES = {
         less_memory(200_000),
         partition("workq maxtime=12:00:00", "queue workq: max_time", "the default partition and its limit"),
         change(
-            "cd /usr/local/bin; printf '#!/bin/sh\\necho Python 3.6.15\\n' >python3; chmod 755 python3",
+            "rm /opt/cray/pe/python/3.11.5/bin/python3",
             "where the Python of hpctrain comes from",
         ),
         change("rm /usr/bin/gcc-12 /usr/bin/g++-12", "the compilers of the builds"),

@@ -45,10 +45,10 @@ COMPILERS = ("gcc", "cc", "g++", "c++")
 
 def files(overlay: Overlay) -> dict[str, str]:
     """The programs by name, of those whose versions the overlay says."""
-    found = {}
+    programs = {}
     if overlay.system_python:
-        found["python3"] = PYTHON.replace("VERSION", overlay.system_python)
+        programs["python3"] = PYTHON.replace("VERSION", overlay.system_python)
     if overlay.system_gcc:
         text = COMPILER.replace("VERSION", overlay.system_gcc)
-        found |= {name: text.replace("NAME", name) for name in COMPILERS}
-    return found
+        programs |= {name: text.replace("NAME", name) for name in COMPILERS}
+    return programs

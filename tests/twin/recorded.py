@@ -30,11 +30,11 @@ Programs = dict[str, dict[str, str]]
 
 def programs(answers: Mapping[str, Answer]) -> dict[str, str]:
     """Path -> script."""
-    found: Programs = {}
+    scripts: Programs = {}
     for (program, words), text in _answers(answers):
         if re.fullmatch(r"[\w.+-]+", program):
-            found.setdefault(program, {})[words] = text
-    return {f"{FOLDER}/{program}": _script(program, rows) for program, rows in found.items()}
+            scripts.setdefault(program, {})[words] = text
+    return {f"{FOLDER}/{program}": _script(program, rows) for program, rows in scripts.items()}
 
 
 def _answers(answers: Mapping[str, Answer]) -> Iterator[tuple[tuple[str, str], str]]:

@@ -116,8 +116,8 @@ def _brought(name: str) -> bool:
 def _unknown(name: str) -> ConfigError:
     import difflib
 
-    known = SYNONYMS.get(name) or _scheduler_words().get(name)
-    synonym = [known] if known else []
+    command = SYNONYMS.get(name) or _scheduler_words().get(name)
+    synonym = [command] if command else []
     near = synonym or difflib.get_close_matches(name, COMMANDS, 1)
     hint = f"hpctrain {near[0]}" if near else "hpctrain --help"
     return ConfigError.of("usage", f"no command {name!r}", hint=hint)

@@ -243,6 +243,9 @@ class LaunchFacts:
     gpu_request: Literal["gpus-per-node", "gres", "none"] = "gpus-per-node"
     """How the site asks for GPUs: `--gpus-per-node=4`, `--gres=gpu:4`, or none, where jobs get whole nodes;
     with none neither `bind` nor `visible` has an effect."""
+    vet_nodes: int = 32
+    """From a training on so many nodes on, each is measured before it begins, unless `[resources] vet` says
+    otherwise."""
     interface_suffix: str = ""
     """Appended to the first node's name in HPC_HEAD (nid001 becomes nid001-hsn0), so that rendezvous uses the
     fast network."""

@@ -49,6 +49,8 @@ class Layout:
     manifests: bool = False
     """Whether the trainer writes a manifest into each (`hpctrain_job.resume`) and drops old ones by
     `[checkpoint] keep`; else the job does both."""
+    keeps: int = 0
+    """How many it keeps where the run file does not say; 0: nobody knows."""
 
 
 @frozen(kw_only=True)

@@ -77,6 +77,9 @@ class Shape:
     """Words that start every rank, in front of `bash rank.sh`."""
     start_nodes: tuple[Word, ...] = ()
     """Words that start one process a node, in front of `bash node.sh`."""
+    start_vet: tuple[Word, ...] = ()
+    """Words that start one process on every node that the job has, whether it gets ranks or not, in front of
+    `bash vet.sh`; none: nodes are not measured before they train."""
     files: Mapping[str, str] = attrs.field(factory=dict)
     """More files of the step's folder."""
     handover: Handover | None = None
@@ -95,9 +98,11 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     }
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
+    if vets(planned, plan, shape):
+        texts[f"{folder}/vet.sh"] = vet(planned, plan, shape)
     if _links(planned, plan):
         texts |= _chain_files(planned, plan, binding, shape)
-        texts |= _guard_files(planned.name, shape) if shape.guards else {}
+        texts |= shape.guards.scripts(planned.name, shape.node, JOB_ZIP) if shape.guards else {}
     for file in _files(planned):
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
@@ -108,6 +113,13 @@ def on_hang(planned: PlannedStep, plan: Plan) -> str:
     """What the watch beside the ranks of the training does when they hang; empty: there is none."""
     choice = plan.run.resources.on_hang or "say"
     return choice if planned.name == chain.TRAIN and choice != "off" else ""
+
+
+def vets(planned: PlannedStep, plan: Plan, shape: Shape) -> bool:
+    """Whether the nodes are measured before the training, which takes them one process on each."""
+    nodes, choice = planned.step.launch.nodes, plan.run.resources.vet
+    is_wanted = nodes >= plan.cluster.launch.vet_nodes if choice is None else choice
+    return planned.name == chain.TRAIN and nodes > 1 and is_wanted and bool(shape.start_vet)
 
 
 def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str:
@@ -147,6 +159,8 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
             f'if {check_function} {link}; then echo "exists: "{link}; exit 0; fi',
             f"hpc_begin {link}",
         ]
+    if vets(planned, plan, shape):
+        lines.append(f"hpc_vet {step.launch.nodes} {_start(shape.start_vet, f'{folder}/vet.sh', binding)}")
     if around.node:
         lines.append("hpc_start " + _start(shape.start_nodes, f"{folder}/node.sh", binding))
     lines += _training(planned, plan, binding, shape)
@@ -156,20 +170,12 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
 
 
 def _training(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> tuple[str, ...]:
-    """What starts the ranks; where the job has spare nodes and was submitted, guards do."""
+    """What starts the ranks."""
     folder, prefix = f"steps/{planned.name}", planned.step.launch.prefix
     plain = "hpc_start " + _start((*prefix, *shape.start), f"{folder}/rank.sh", binding)
     if shape.guards is None or not _links(planned, plan):
         return (plain,)
-    guarded = _start((*prefix, *shape.guards.start), f"{folder}/guard.sh", binding)
-    return (
-        "if [[ ${hpc_chained:-} ]]; then",
-        "  hpc_guards",
-        f"  hpc_start hpc_guarded {guarded}",
-        "else",
-        f"  {plain}",
-        "fi",
-    )
+    return shape.guards.training(_start((*prefix, *shape.guards.start), f"{folder}/guard.sh", binding), plain)
 
 
 def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
@@ -182,6 +188,23 @@ def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
             *shape.node,
             *_variables(planned.around.env, Scope.NODE, binding),
             *(shell.line(value, binding) for value in planned.around.node),
+        ]
+    )
+
+
+def vet(planned: PlannedStep, plan: Plan, shape: Shape) -> str:
+    """vet.sh: once on each node, outside the environment; whatever happens there, the judge decides."""
+    kind = plan.cluster.hardware.gpu_kind if planned.step.launch.gpus_per_node else ""
+    return _text(
+        [
+            "#!/bin/bash",
+            "set -uo pipefail",
+            'cd "$HPC_RUN"',
+            *shape.rank,
+            f'export PYTHONPATH="{JOB_ZIP}"',
+            f"folder=steps/{planned.name}/vet",
+            f'timeout 45 "$HPC_PYTHON" -m hpctrain_job.vet.node "$folder" {shell.quoted(kind)}',
+            "exit 0",
         ]
     )
 
@@ -278,12 +301,6 @@ def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...
     functions = {"hpc_check_saves": goes_on, "hpc_watch_saves": not layout.manifests}
     text = shell.words(tuple(words), binding)
     return tuple(f"{function} {text}" for function, is_wanted in functions.items() if is_wanted)
-
-
-def _guard_files(name: str, shape: Shape) -> dict[str, str]:
-    assert shape.guards is not None
-    scripts = shape.guards.scripts(step=name, node=shape.node, search=JOB_ZIP)
-    return {f"steps/{name}/{file}": _text(lines) for file, lines in scripts.items()}
 
 
 def _chain_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:

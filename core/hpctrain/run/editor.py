@@ -11,7 +11,7 @@ from typing import Any
 from hpctrain.errors import ConfigError, NotReachable
 from hpctrain.model.run import Asset
 from hpctrain.run import files
-from hpctrain.run.registry import state_folder
+from hpctrain.run.state import state_folder
 from hpctrain_job import documents
 
 SERVICE = "https://update.code.visualstudio.com"

@@ -13,6 +13,7 @@ from hpctrain.run.progress import TRAIN
 from hpctrain.run.spent import JobSpan
 from hpctrain_job.attempts import HUNG, SAVED, Step
 from hpctrain_job.metrics import lost
+from hpctrain_job.vet import TOO_FEW
 
 Row = Mapping[str, Any]
 Marked: TypeAlias = "tuple[Row, bool]"
@@ -104,4 +105,5 @@ def _ended_by(span: JobSpan, causes: Mapping[str, list[str]]) -> str:
         return causes[span.job].pop(0)
     if span.code is None:
         return "left no word"
-    return {0: "finished", SAVED: "saved", HUNG: "hung"}.get(span.code, f"exit code {span.code}")
+    words = {0: "finished", SAVED: "saved", HUNG: "hung", TOO_FEW: "unfit nodes"}
+    return words.get(span.code, f"exit code {span.code}")

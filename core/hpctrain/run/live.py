@@ -26,7 +26,7 @@ from hpctrain.run.clock import now
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.executor import OnProgress, Outcome, Services, execute
 from hpctrain.run.poll import Poll
-from hpctrain.run.registry import state_folder
+from hpctrain.run.state import state_folder
 from hpctrain.run.status import Run, RunState, StepState, states
 from hpctrain.run.submit import submissions
 from hpctrain.run.tools import Tools

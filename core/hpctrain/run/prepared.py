@@ -26,7 +26,8 @@ from hpctrain.run.directory import RunDirectory
 from hpctrain.run.earlier import earlier_runs
 from hpctrain.run.executor import OnProgress, Outcome
 from hpctrain.run.live import LiveRun, graph_of, query_jobs
-from hpctrain.run.registry import Registry, state_folder
+from hpctrain.run.registry import Registry
+from hpctrain.run.state import state_folder
 from hpctrain.run.survey import closed, survey, untrusted
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust

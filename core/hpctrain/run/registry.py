@@ -15,14 +15,7 @@ from hpctrain.run import files
 from hpctrain.run.clock import now
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.record import dump, read_lines
-
-
-def state_folder(environ: Mapping[str, str]) -> Path:
-    """`$XDG_STATE_HOME/hpctrain`, where things lie that are neither settings nor cache."""
-    state = environ.get("XDG_STATE_HOME", "")
-    if not state.startswith("/"):  # the XDG rules: a relative path counts as unset
-        state = f"{environ.get('HOME') or Path.home()}/.local/state"
-    return Path(state) / "hpctrain"
+from hpctrain.run.state import state_folder
 
 
 @frozen(kw_only=True)

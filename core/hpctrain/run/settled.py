@@ -16,8 +16,8 @@ from hpctrain.run import files
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.metrics import metrics_file
 from hpctrain.run.record import dump, read_lines
-from hpctrain.run.registry import state_folder
 from hpctrain.run.spent import NOTES, job_spans, node_hours, running_jobs
+from hpctrain.run.state import state_folder
 from hpctrain.run.status import RunState
 
 

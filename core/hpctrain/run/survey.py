@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from hpctrain.errors import Problem
 from hpctrain.model.plan import Binding, CodeState, Plan, Refusal, Survey
 from hpctrain.model.words import Loc
-from hpctrain.render import shell
 from hpctrain.run.clock import now
 from hpctrain.run.this_computer import is_here
 
@@ -113,6 +112,7 @@ def _existing(path: Path) -> Path:
 
 def standing(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judgement]]:
     """Step -> the role in which its artefact lies, and what stands there; no sums are compared."""
+    from hpctrain.render import shell  # a plan elsewhere looks at nothing
     from hpctrain_job import trust
 
     judgements = {}

@@ -13,7 +13,7 @@ import attrs
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan
 from hpctrain.testing.base import none
-from hpctrain.testing.scheduler import LAUNCH, WORDS, Request, SchedulerBase, asked
+from hpctrain.testing.scheduler import LAUNCH, WORDS, Request, SchedulerBase, with_resources
 
 DUTIES: Mapping[str, str] = {
     "tag": "two jobs with one tag would both train: say how job.sh reads its HPC_TAG in Shape.tag",
@@ -42,13 +42,13 @@ class DutyChecks(SchedulerBase):
 
     def test_mail_that_is_promised_is_asked_for(self) -> None:
         request = self.subject_here().request
-        plan = asked(request.plan, mail=MAIL)
+        plan = with_resources(request.plan, mail=MAIL)
         if request.files(plan).mails:  # else core itself refuses the run
             self._owes("mail", request, plan, re.escape(MAIL))
 
     def test_a_job_is_queued_again_or_that_is_refused(self) -> None:
         request = self.subject_here().request
-        plan = asked(request.plan, total=Duration.parse("10h"), requeue=True)
+        plan = with_resources(request.plan, total=Duration.parse("10h"), requeue=True)
         self._owes("requeue", request, plan, r"^hpc_requeue\(\)")
 
     def test_jobs_hand_over_the_next_or_that_is_refused(self) -> None:
@@ -73,4 +73,4 @@ def _two_at_once(plan: Plan) -> Plan:
     rows = tuple(attrs.evolve(row, jobs_per_user=2) for row in plan.cluster.queue)
     steps = tuple(attrs.evolve(planned, queue=rows[-1].name) for planned in plan.steps)
     cluster = attrs.evolve(plan.cluster, queue=rows)
-    return asked(attrs.evolve(plan, cluster=cluster, steps=steps), total=Duration.parse("10h"))
+    return with_resources(attrs.evolve(plan, cluster=cluster, steps=steps), total=Duration.parse("10h"))

@@ -70,10 +70,10 @@ def _around(field: str) -> Callable[[Plan, str], Plan]:
 
 
 def _resources(**values: Any) -> Callable[[Plan, str], Plan]:
-    return lambda plan, _: asked(plan, **values)
+    return lambda plan, _: with_resources(plan, **values)
 
 
-def asked(plan: Plan, **values: Any) -> Plan:
+def with_resources(plan: Plan, **values: Any) -> Plan:
     """The plan of a run file that says this in [resources]."""
     resources = attrs.evolve(plan.run.resources, **values)
     return attrs.evolve(plan, run=attrs.evolve(plan.run, resources=resources))
@@ -85,7 +85,7 @@ def _by_user(plan: Plan, scheduler: str, words: tuple[str, ...]) -> Plan:
         attrs.evolve(p, around=attrs.evolve(p.around, ask={scheduler: words})) if p.step.trains else p
         for p in plan.steps
     )
-    return attrs.evolve(asked(plan, ask={scheduler: words}), steps=tuple(steps))
+    return attrs.evolve(with_resources(plan, ask={scheduler: words}), steps=tuple(steps))
 
 
 def _facts(table: str, **values: Any) -> Callable[[Plan, str], Plan]:
@@ -119,7 +119,7 @@ class Request:
     session: Session
     plan: Plan
     binding: Binding
-    own: Hooks
+    scheduler_hooks: Hooks
     """The scheduler's hooks alone: what core says of a run is no answer of theirs."""
 
     def files(self, plan: Plan) -> JobFiles:
@@ -137,7 +137,7 @@ class Request:
 
     def names(self, plan: Plan, word: str) -> bool:
         """Whether the scheduler says something wrong or doubtful that names `word`."""
-        problems = self.own.call("check_run", run=plan.run, cluster=plan.cluster, plan=plan)
+        problems = self.scheduler_hooks.call("check_run", run=plan.run, cluster=plan.cluster, plan=plan)
         pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
         texts = (f"{p.message} {p.where} {p.hint}" for answer in problems for p in answer)
         return any(pattern.search(text) for text in texts)
@@ -150,9 +150,9 @@ class SchedulerSubject(TechnologySubject):
     def request(self) -> Request:
         """The plan that is changed by the tests."""
         session = self.session(TWO_NODES)
-        own = Hooks()
-        own.add(self.entry, load(self.entry))
-        return Request(session, session.plan(), binding_of(session), own)
+        hooks = Hooks()
+        hooks.add(self.entry, load(self.entry))
+        return Request(session, session.plan(), binding_of(session), hooks)
 
 
 class SchedulerBase(TechnologyBase):

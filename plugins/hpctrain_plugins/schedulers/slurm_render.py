@@ -52,6 +52,11 @@ FORKED = (
     "else",
 )
 """The first half of rank.sh in a job with spare nodes."""
+START_VET = (
+    *("srun", "--export=ALL", Join("--nodes=", Var("HPC_NODES")), Join("--ntasks=", Var("HPC_NODES"))),
+    *("--ntasks-per-node=1", "--cpus-per-task=1"),
+)
+"""One process on each node of the job; it says itself when it has failed."""
 _SAFE = re.compile(r"--[a-z][a-z-]*(?:=[A-Za-z0-9_.,:/@+*&|\[\]=-]+)?\Z", re.ASCII)
 
 
@@ -67,6 +72,7 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         node=(BEGAN,),
         start=start(planned, plan.cluster),
         start_nodes=start_nodes(planned.step.launch),
+        start_vet=START_VET,
         files={"slurm.sh": START},
         handover=Handover(  # SLURM_CONF is slurmd's: https://slurm.schedmd.com/configless_slurm.html
             submit=submit(planned, plan, argv),
@@ -228,6 +234,7 @@ def _guards(planned: PlannedStep, plan: Plan) -> Guards:
     cores = launch.cpus_per_rank * launch.ranks_per_node
     return Guards(
         start=(
+            "env",  # past `hpc_leave_out`: guards know which nodes are unfit
             *_srun(cores, nodes=launch.job_nodes, per_node=1),
             *("--no-kill", "--overlap", "--wait=0", "--kill-on-bad-exit=0"),
         ),

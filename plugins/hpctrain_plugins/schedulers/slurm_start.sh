@@ -46,6 +46,17 @@ hpc_lost_nodes() {  # those of this job's nodes that the controller holds for lo
     --states=down,fail,no_respond --format=%N; } | sort -u
 }
 
+hpc_leave_out() {  # NODE,NODE NODES: what is started from here on stays off these; the first of the others leads
+  local node
+  hpc_left_out=$1
+  for node in $2; do
+    [[ ,$1, == *",$node,"* ]] || break
+  done
+  HPC_HEAD=$node${HPC_HEAD#"${2%%[[:space:]]*}"}
+  # shellcheck disable=SC2317,SC2329  # job.sh calls it
+  srun() { exec /usr/bin/env srun --exclude="$hpc_left_out" "$@"; }  # job.sh starts it beside itself
+}
+
 hpc_avoid() {  # NODE,NODE JOB...: a user may change which nodes a waiting job stays away from
   local nodes=$1 job
   shift

@@ -27,9 +27,9 @@ def share(run: RunSpec, micro: int, copies: int) -> Share | None:
     rows = run.train.global_batch_size
     if rows is None or copies < 1 or rows % copies:
         return None
-    own = rows // copies
-    largest = next(size for size in range(min(max(1, micro), own), 0, -1) if own % size == 0)
-    return Share(micro=largest, passes=own // largest)
+    rank_rows = rows // copies
+    largest = next(size for size in range(min(max(1, micro), rank_rows), 0, -1) if rank_rows % size == 0)
+    return Share(micro=largest, passes=rank_rows // largest)
 
 
 def problems(run: RunSpec, copies: int, *, passes: int = 0, key: str = "") -> Iterator[Problem]:

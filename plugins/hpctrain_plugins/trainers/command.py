@@ -136,12 +136,12 @@ def _batch(run: RunSpec) -> tuple[EnvVar, ...]:
 def _numbers(run: RunSpec, configs: Configs) -> Numbers:
     """The size of the one model that the run names; what the program does with it, nobody knows here."""
     rows = run.train.global_batch_size
-    known = [configs[name] for name in run.assets if name in configs]
-    if len(known) != 1:
+    models = [configs[name] for name in run.assets if name in configs]
+    if len(models) != 1:
         return Numbers(rows_per_step=rows)
     from hpctrain_job.shape import Shape
 
-    shape = Shape.of(known[0])
+    shape = Shape.of(models[0])
     if shape is None:
         return Numbers(rows_per_step=rows)
     return Numbers(

@@ -121,6 +121,7 @@ def train_command(run: RunSpec, cluster: Cluster, assets: Mapping[str, Word], co
             name=CHECKPOINT,
             complete=CHECKPOINT_LAST,
             manifests=True,
+            keeps=int(str(FIELDS["save_total_limit"].default)),
         ),
         start=_start(run, assets),
         progress=(Pattern(regex=_PROGRESS),),

@@ -51,9 +51,11 @@ def _memory(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
     if host:
         yield "host", host
     if numbers.checkpoint_gb is not None:
-        one, keep = numbers.checkpoint_gb * 1e9, plan.run.checkpoint.keep or 1
-        kept = f", {text.size(one * keep)} for the {keep} that stay" if keep > 1 else ""
-        yield "saving", f"{text.size(one)} a checkpoint on the disk{kept}"
+        layout = plan.train.checkpoints if plan.train else None
+        keep = plan.run.checkpoint.keep or (layout.keeps if layout else 0)
+        size = numbers.checkpoint_gb * 1e9
+        several = f", {text.size(size * keep)} for the {keep} that stay" if keep > 1 else ""
+        yield "saving", f"{text.size(size)} a checkpoint on the disk{several}"
 
 
 def _effort(numbers: Numbers) -> Iterator[tuple[str, str]]:

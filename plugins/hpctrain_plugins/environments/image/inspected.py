@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpctrain.plugin import Artifact, Binding, Cluster, ConfigError, Package, Pin, RunSpec
-from hpctrain.toolbox import accepted_owners, damaged_file, git_pin_name, pinned_value
+from hpctrain.toolbox import git_pin_name, pinned_value
 from hpctrain_job.listing import Listing, one_line, read
 from hpctrain_plugins.environments.image import Image
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, normal
@@ -47,6 +47,7 @@ def pin(
 def _left(listed: Artifact, cluster: Cluster, binding: Binding) -> str:
     from pathlib import Path
 
+    from hpctrain.toolbox import accepted_owners, damaged_file  # a lock needs them, a plan does not
     from hpctrain_job import trust
 
     root = binding.roots.get(listed.role)

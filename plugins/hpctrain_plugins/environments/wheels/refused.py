@@ -105,9 +105,9 @@ def _python(run: RunSpec, cluster: Cluster) -> Iterator[Problem]:
             hint=f'[environment]\npython = "{interpreter}"',
         )
     first = getattr(env.options, "first", ())
-    own = getattr(env.options, "own_python", False) and not interpreter
+    is_fetched = getattr(env.options, "own_python", False) and not interpreter
     has_packages = env.requirements or env.compile or first or any(p.requirement for p in env.packages)
-    if has_packages and not env.python and (own or cluster.arch != NATIVE):
+    if has_packages and not env.python and (is_fetched or cluster.arch != NATIVE):
         yield Problem(
             code="no-python",
             message=f"{cluster.name} needs to know the Python of the environment",

@@ -1,0 +1,89 @@
+"""Read what the nodes measured, write a finding for each that is unfit, print those that are left out.
+
+Run by job.sh on its first node. `vetted.jsonl` in the step's folder has one finding a line, as `hangs.jsonl`
+has verdicts; whoever keeps a list of nodes to stay away from reads it there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hpctrain_job import documents, journal
+from hpctrain_job.vet import TOO_FEW
+from hpctrain_job.vet.judgement import Fault, Terms, judge
+
+FILE = "vetted.jsonl"
+NUMBERS = ("began", "seconds", "memory")
+
+
+def reports(folder: Path, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Node -> what it left, by the scheduler's name for it where that is known; half a file is none."""
+    by_node: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            report = documents.parse(path.read_bytes())
+            numbers = {key: float(report[key]) for key in NUMBERS}
+            texts = {key: str(report[key]) for key in ("host", "product", "gpu_fault", "disk_fault")}
+            gpus = [{key: int(gpu[key]) for key in ("memory", "errors")} for gpu in report["gpus"]]
+            rank = int(report["rank"])
+            name = nodes[rank] if rank < len(nodes) else texts["host"]
+            by_node[name] = {**numbers, **texts, "gpus": gpus, "counted": report["counted"] is True}
+    return by_node
+
+
+def write(step: Path, job: str, faults: dict[str, Fault]) -> None:
+    """One line for each node."""
+    for node, fault in faults.items():
+        line = {"v": 1, "at": round(time.time(), 1), "job": job, "node": node}
+        line |= {"kind": fault.kind, "evidence": fault.evidence}
+        journal.append_line(step / FILE, json.dumps(line).encode())
+
+
+def unfit(step: Path, job: str) -> tuple[str, ...]:
+    """The nodes that were named in this job."""
+    lines = [line for line in journal.objects(step / FILE) if line.get("job") == job and "node" in line]
+    return tuple(dict.fromkeys(str(line["node"]) for line in lines))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Judge; what is said to people goes to stderr."""
+    parser = argparse.ArgumentParser(
+        prog="hpctrain_job.vet.judge", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--step", type=Path, required=True, help="the step's folder")
+    parser.add_argument("--job", required=True)
+    parser.add_argument("--nodes", default="", help="the job's nodes as the scheduler calls them")
+    parser.add_argument("--count", type=int, required=True, help="how many the job has")
+    parser.add_argument("--needed", type=int, required=True, help="on how many it trains")
+    parser.add_argument("--gpus", type=int, default=0, help="of each node")
+    options = parser.parse_args(argv)
+    nodes = options.nodes.split()
+    measured = reports(options.step / "vet", nodes)
+    faults = judge(nodes or tuple(measured), measured, Terms(gpus=options.gpus))
+    if faults and len(faults) == options.count:
+        node, fault = next(iter(faults.items()))
+        why = f"{fault.kind} on {node}: {fault.evidence}"
+        print(f"hpctrain: every node fails its vetting, so none is left out ({why})", file=sys.stderr)
+        faults = {}
+    write(options.step, options.job, faults)
+    for node, fault in faults.items():
+        print(f"hpctrain: {node} is unfit: {fault.kind}: {fault.evidence}", file=sys.stderr)
+    fit = options.count - len(faults)
+    if fit < options.needed:
+        print(
+            f"hpctrain: {fit} of {options.count} nodes are fit, {options.needed} are needed", file=sys.stderr
+        )
+        return TOO_FEW
+    print(",".join(faults))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Vetting on a real Slurm: a slow node, one without a GPU, one with a wrong product are out within a minute.
+
+All nodes are this machine, so what is wrong with one is a stand-in: its nvidia-smi prints what a file says,
+its Python multiplies slowly, or wrongly.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from hpctrain.model.job import State
+from hpctrain.model.plan import Plan
+from hpctrain_job.chain import Cause
+from hpctrain_job.vet import TOO_FEW
+from tests.chain.rig import ChainRun, environ, plan
+from tests.conftest import needs
+from tests.rig.conf import Conf
+from tests.rig.slurm import Rig, missing
+
+pytestmark = pytest.mark.slurm
+
+SMI = """\
+#!/bin/sh
+# stand-in of nvidia-smi: what a file says of this node
+cat {dir}/bad/$SLURMD_NODENAME.gpus 2>/dev/null || echo "97871, 0"
+"""
+PYTHON = """\
+#!/bin/bash
+# this machine's Python; on a node with a fault in {dir}/bad it is the stand-in of a bad processor
+case "$*" in
+  *vet.node*) export PYTHONPATH=$PYTHONPATH:{dir}/bad/$SLURMD_NODENAME ;;
+esac
+exec /usr/bin/python3 "$@"
+"""
+BAD = {
+    "slow": "import operator\nreal = operator.mul\n"
+    "def mul(a, b):\n    sum(range(30))\n    return real(a, b)\noperator.mul = mul\n",
+    "wrong": "import operator\nreal = operator.mul\n"
+    "operator.mul = lambda a, b: real(a, b) + (a % 1000 == 7)\n",
+}
+TRAIN = 'echo "trained on $SLURMD_NODENAME"'
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    """A Slurm of five nodes with a GPU each."""
+    reason = missing()
+    needs("slurm", not reason, reason)
+    rig = Rig(Conf(nodes=5, gpus=4, kill_wait=6)).up()
+    tools = rig.dir / "sbin"
+    tools.mkdir()
+    for path, text in ((tools / "nvidia-smi", SMI), (rig.dir / "python", PYTHON)):
+        path.write_text(text.replace("{dir}", str(rig.dir)))
+        path.chmod(0o755)
+    assert rig.run("mount", "--bind", str(tools), "/usr/local/sbin").returncode == 0
+    yield rig
+    rig.down()
+
+
+def bad(rig: Rig, **faults: str) -> None:
+    """What is wrong with which node."""
+    shutil.rmtree(rig.dir / "bad", ignore_errors=True)
+    (rig.dir / "bad").mkdir()
+    for node, fault in faults.items():
+        if fault in BAD:
+            (rig.dir / "bad" / node).mkdir()
+            (rig.dir / "bad" / node / "sitecustomize.py").write_text(BAD[fault])
+        else:
+            (rig.dir / "bad" / f"{node}.gpus").write_text(fault)
+
+
+def started(rig: Rig, name: str, *, in_job: int = 2) -> ChainRun:
+    planned = vetted(plan("slurm", TRAIN, total="10m", time="5m", nodes=2, machine=5, jobs=3), in_job)
+    root = rig.dir / "chains" / name
+    root.mkdir(parents=True)
+    run = ChainRun.create(root, planned, environ(rig.bin), str(rig.dir / "python"))
+    run.submit()
+    return run
+
+
+def vetted(planned: Plan, in_job: int) -> Plan:
+    """With `vet`, and so many nodes in the job, which a user asks for in Slurm's words."""
+    ask = {"slurm": (f"--nodes={in_job}",)} if in_job > 2 else {}
+    resources = attrs.evolve(planned.run.resources, vet=True, ask=ask)
+    hardware = attrs.evolve(planned.cluster.hardware, gpu_kind="cuda")
+    return attrs.evolve(
+        planned,
+        run=attrs.evolve(planned.run, resources=resources),
+        cluster=attrs.evolve(planned.cluster, hardware=hardware),
+    )
+
+
+def test_three_bad_nodes_of_five_are_left_out_and_the_job_trains_on_the_others(rig: Rig) -> None:
+    bad(rig, n1="slow", n2="No devices were found\n", n4="wrong")
+    run = started(rig, "in-job", in_job=5)
+    run.until(State.DONE, State.FAILED, seconds=100)
+    findings = [json.loads(line) for line in (run.path / "steps/train/vetted.jsonl").read_text().splitlines()]
+    assert {row["node"]: row["kind"] for row in findings} == {
+        "n1": "slow", "n2": "GPUs missing", "n4": "wrong product",
+    }, run.log()  # fmt: skip
+    assert findings[0]["at"] - run.step.record().attempts[0].began < 60
+    logs = "".join(path.read_text() for path in run.path.glob("logs/train.rank*.log"))
+    assert {line.split()[-1] for line in logs.splitlines() if line.startswith("trained")} == {"n3", "n5"}, (
+        logs
+    )
+    (first, *_) = run.attempts()
+    assert (first.cause, set(first.lost_nodes)) == (Cause.FINISHED, {"n1", "n2", "n4"})
+
+
+def test_too_few_fit_nodes_end_the_job_and_the_chain_goes_on_without_them(rig: Rig) -> None:
+    bad(rig, n2="No devices were found\n")
+    began = time.time()
+    run = started(rig, "chain")
+    run.until(State.DONE, seconds=120)
+    first, second = run.attempts()[:2]
+    assert (first.cause, first.lost_nodes) == (Cause.NODE, ("n2",)), run.log()
+    assert (first.ended or 0) - began < 90
+    assert "n2" not in second.nodes
+    assert second.cause is Cause.FINISHED, run.log()
+    ends = [json.loads(line) for line in (run.path / "steps/train/jobs.jsonl").read_text().splitlines()]
+    assert [row["code"] for row in ends if row["event"] == "ended"][:2] == [TOO_FEW, 0]
+    assert "hpctrain: n2 is unfit: GPUs missing: 0 of 1 answer" in run.log()
+
+
+def test_nobody_is_accused_where_all_are_well(rig: Rig) -> None:
+    bad(rig)
+    run = started(rig, "well")
+    run.until(State.DONE, State.FAILED, seconds=100)
+    assert not Path(run.path / "steps/train/vetted.jsonl").exists()
