@@ -76,12 +76,12 @@ class Resources:
     on_hang: Literal["say", "stop", "off"] | None = attrs.field(default=None, metadata=WHEN_SET)
     """When a training hangs: "say" which rank and node is to blame, as without this key; "stop" it too, so
     that the next job of `total` goes on without that node; "off": nobody watches."""
-    spare_nodes: int | None = attrs.field(default=None, validator=optional(ge(1)), metadata=WHEN_SET)
-    """So many nodes more in the job, on which nothing trains: when a node dies or falls silent, the training
-    goes on inside the job, on the others, without a queue (Slurm)."""
     vet: bool | None = attrs.field(default=None, metadata=WHEN_SET)
     """Before a training on several nodes begins, each of them is measured alone, and those that are unfit are
     left out and named (Slurm). Without this key: from `vet_nodes` of the facts' `[launch]` on."""
+    spare_nodes: int | None = attrs.field(default=None, validator=optional(ge(1)), metadata=WHEN_SET)
+    """So many nodes more in the job, on which nothing trains: when a node dies or falls silent, the training
+    goes on inside the job, on the others, without a queue (Slurm)."""
     queue: str = ""
     """A queue of the cluster by name; empty: the first that takes the job."""
     account: str = ""

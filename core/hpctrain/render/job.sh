@@ -201,7 +201,7 @@ hpc_forward() {  # bash runs a trap only between commands, so the ranks run besi
 hpc_guards() {  # where the guards of this job's nodes meet: hpctrain_job.guards
   HPC_GUARDS=$HPC_RUN/steps/$HPC_STEP/guards/$HPC_JOB.$HPC_ATTEMPT
   mkdir -p "$HPC_GUARDS"
-  hpc_nodes | grep -vxF -f <(tr , '\n' <<<"${hpc_left_out:-}") >"$HPC_GUARDS/nodes"
+  hpc_nodes | grep -vxFe "${hpc_unfit//,/$'\n'}" >"$HPC_GUARDS/nodes"
   export HPC_GUARDS
 }
 
@@ -253,17 +253,19 @@ type hpc_again >/dev/null 2>&1 || hpc_again() { return 1; }
 
 # hpc_vet NEEDED STARTER...: each node measures itself; the unfit ones are left out, where enough are left
 hpc_vet() {
-  local needed=$1 nodes unfit code=0
+  local needed=$1 nodes code=0
   shift
   rm -rf "steps/$HPC_STEP/vet"
   nodes=$(hpc_nodes) || nodes=
   echo "hpctrain: vetting $HPC_NODES nodes" >&2
   hpc_start timeout --kill-after=5 60 "$@" || echo "hpctrain: not all nodes ended their vetting" >&2
   [[ -z $hpc_signal ]] || return 0 # what starts next ends for it
-  unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
+  hpc_unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
     --job="$HPC_JOB" --nodes="$nodes" --count="$HPC_NODES" --needed="$needed" --gpus="$HPC_GPUS") || code=$?
   ((code != 80)) || return 80 # hpctrain_job.attempts knows the code
-  if [[ $unfit ]]; then hpc_leave_out "$unfit" "$nodes"; fi
+  [[ $hpc_unfit ]] || return 0
+  # guards are started everywhere, and those of unfit nodes leave at once
+  [[ ${hpc_chained:-} && -e steps/$HPC_STEP/guard.sh ]] || hpc_leave_out "$hpc_unfit" "$nodes"
 }
 
 hpc_spread() {  # a file to every node's own disk, where the scheduler can (`hpc_broadcast`); else nodes do without

@@ -65,7 +65,9 @@ class Guard:
         self.halted = self.straggled = self.denied = 0
 
     def run(self) -> int:
-        """Until all is over."""
+        """Until all is over; at once on a node that was vetted out."""
+        if self.node not in self.nodes:
+            return 0
         signal.signal(signal.SIGTERM, self._hear)
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # job.sh says it to the leader, the leader to all
         while not self._is_over():

@@ -41,6 +41,11 @@ NOTICE_SECONDS = 120
 START = files("hpctrain_plugins.schedulers").joinpath("slurm_start.sh").read_text()
 BEGAN = ': >"steps/$HPC_STEP/began"'
 """The first word of whatever srun started: from here on nothing is started a second time."""
+START_VET = (
+    *("srun", "--export=ALL", Join("--nodes=", Var("HPC_NODES")), Join("--ntasks=", Var("HPC_NODES"))),
+    *("--ntasks-per-node=1", "--cpus-per-task=1"),
+)
+"""One process on each node of the job; it says itself when it has failed."""
 FORKED = (
     "if [[ ${HPC_FENCE:-} ]]; then  # forked by its node's guard; libraries read Slurm's variables",
     "  export SLURM_PROCID=$HPC_RANK SLURM_LOCALID=$HPC_LOCAL_RANK SLURM_NODEID=$HPC_NODE_RANK",
@@ -52,11 +57,6 @@ FORKED = (
     "else",
 )
 """The first half of rank.sh in a job with spare nodes."""
-START_VET = (
-    *("srun", "--export=ALL", Join("--nodes=", Var("HPC_NODES")), Join("--ntasks=", Var("HPC_NODES"))),
-    *("--ntasks-per-node=1", "--cpus-per-task=1"),
-)
-"""One process on each node of the job; it says itself when it has failed."""
 _SAFE = re.compile(r"--[a-z][a-z-]*(?:=[A-Za-z0-9_.,:/@+*&|\[\]=-]+)?\Z", re.ASCII)
 
 
