@@ -187,7 +187,7 @@ class Guard:
         if order is None:
             record = self.job.step.record()
             nodes = record.attempts[-1].nodes
-            if not set(nodes) <= set(self.nodes):  # one is unfit
+            if not set(nodes) <= set(self.nodes):  # one was vetted out since, and has no guard to be silent
                 nodes = chain.chosen(self.nodes, record) or nodes
             if attempt := self._claimed(1):
                 self._write(Order(attempt, nodes))
@@ -279,8 +279,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--node", required=True, help="its name, as the scheduler says it")
     options = parser.parse_args(argv)
     os.umask(0o077)
-    guard = Guard(os.environ, options.node)
-    return guard.run() if options.node in guard.nodes else 0  # else it was found unfit
+    return Guard(os.environ, options.node).run()
 
 
 if __name__ == "__main__":

@@ -234,7 +234,6 @@ def _guards(planned: PlannedStep, plan: Plan) -> Guards:
     cores = launch.cpus_per_rank * launch.ranks_per_node
     return Guards(
         start=(
-            "env",  # past `hpc_leave_out`: guards know which nodes are unfit
             *_srun(cores, nodes=launch.job_nodes, per_node=1),
             *("--no-kill", "--overlap", "--wait=0", "--kill-on-bad-exit=0"),
         ),
