@@ -35,8 +35,13 @@ class Guards:
             "suffix": self.suffix,
         }
 
-    def scripts(self, *, step: str, node: tuple[str, ...], search: str) -> dict[str, tuple[str, ...]]:
-        """Lines of guard.sh, once on each node; of act.sh, by which a guard does what job.sh would."""
+    def training(self, guarded: str, plain: str) -> tuple[str, ...]:
+        """Lines of job.sh: a job that was submitted starts guards, another one the ranks."""
+        start = f"  hpc_start hpc_guarded {guarded}"
+        return ("if [[ ${hpc_chained:-} ]]; then", "  hpc_guards", start, "else", f"  {plain}", "fi")
+
+    def scripts(self, step: str, node: tuple[str, ...], search: str) -> dict[str, str]:
+        """guard.sh, once on each node; act.sh, by which a guard does what job.sh would."""
         guard = (
             "#!/bin/bash",
             "set -euo pipefail",
@@ -56,4 +61,5 @@ class Guards:
             ". code/job.sh",
             '"hpc_$1" "${@:2}"',
         )
-        return {"guard.sh": guard, "act.sh": act}
+        files = {"guard.sh": guard, "act.sh": act}
+        return {f"steps/{step}/{name}": "\n".join(lines) + "\n" for name, lines in files.items()}

@@ -344,7 +344,8 @@ hpc_link() {  # a log where people look for it; no reason to end a job
   mkdir -p -- "${2%/*}" && ln -sfn -- "$1" "$2" || echo "hpctrain: no link at $2" >&2
 }
 
-hpc_signal= hpc_unfit=
+hpc_signal=
+hpc_unfit=
 
 hpc_begin_job() {
   export HPC_RUN=$PWD HPC_PORT

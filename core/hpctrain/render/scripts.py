@@ -102,7 +102,7 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
         texts[f"{folder}/vet.sh"] = vet(planned, plan, shape)
     if _links(planned, plan):
         texts |= _chain_files(planned, plan, binding, shape)
-        texts |= _guard_files(planned.name, shape) if shape.guards else {}
+        texts |= shape.guards.scripts(planned.name, shape.node, JOB_ZIP) if shape.guards else {}
     for file in _files(planned):
         if not files.is_late(file, binding):
             texts[f"{folder}/{file.path}"] = files.text(file, binding)
@@ -170,20 +170,12 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
 
 
 def _training(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> tuple[str, ...]:
-    """What starts the ranks; where the job has spare nodes and was submitted, guards do."""
+    """What starts the ranks."""
     folder, prefix = f"steps/{planned.name}", planned.step.launch.prefix
     plain = "hpc_start " + _start((*prefix, *shape.start), f"{folder}/rank.sh", binding)
     if shape.guards is None or not _links(planned, plan):
         return (plain,)
-    guarded = _start((*prefix, *shape.guards.start), f"{folder}/guard.sh", binding)
-    return (
-        "if [[ ${hpc_chained:-} ]]; then",
-        "  hpc_guards",
-        f"  hpc_start hpc_guarded {guarded}",
-        "else",
-        f"  {plain}",
-        "fi",
-    )
+    return shape.guards.training(_start((*prefix, *shape.guards.start), f"{folder}/guard.sh", binding), plain)
 
 
 def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
@@ -309,12 +301,6 @@ def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...
     functions = {"hpc_check_saves": goes_on, "hpc_watch_saves": not layout.manifests}
     text = shell.words(tuple(words), binding)
     return tuple(f"{function} {text}" for function, is_wanted in functions.items() if is_wanted)
-
-
-def _guard_files(name: str, shape: Shape) -> dict[str, str]:
-    assert shape.guards is not None
-    scripts = shape.guards.scripts(step=name, node=shape.node, search=JOB_ZIP)
-    return {f"steps/{name}/{file}": _text(lines) for file, lines in scripts.items()}
 
 
 def _chain_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:

@@ -8,7 +8,7 @@ rule.
 
 They talk through one folder of the run (`board.py`):
 
-    nodes           the nodes of the allocation, in their order
+    nodes           the nodes of the allocation, in their order, without those that were vetted out
     beat.NODE       once a second: a count, which order this node follows, and how its ranks are
     order           what all do, by the leader: attempt 3 runs on these nodes; it halts; all is over
     claim.N         who made it may order attempt N: of two leaders only one does

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hpctrain_job import attempts, documents, fence, resume
+from hpctrain_job import attempts, chain, documents, fence, resume
 from hpctrain_job.guards import ends
 from hpctrain_job.guards.board import Beat, Board, Order, Phase, State
 from hpctrain_job.guards.lead import Finish, Halt, Settled, Terms, View, next_step
@@ -185,7 +185,10 @@ class Guard:
     def _lead(self) -> None:
         order = self.order
         if order is None:
-            nodes = self.job.step.record().attempts[-1].nodes
+            record = self.job.step.record()
+            nodes = record.attempts[-1].nodes
+            if not set(nodes) <= set(self.nodes):  # one was vetted out since, and has no guard to be silent
+                nodes = chain.chosen(self.nodes, record) or nodes
             if attempt := self._claimed(1):
                 self._write(Order(attempt, nodes))
             return
