@@ -34,7 +34,6 @@ from hpctrain.model.words import Word
 from hpctrain.plan import planner, queues
 from hpctrain.plan.goal import Goal
 from hpctrain.run.bind import bind
-from hpctrain.run.state import state_folder
 from hpctrain.run.survey import survey
 from hpctrain.run.this_computer import is_here
 from hpctrain.runfile.facts import Facts
@@ -163,7 +162,7 @@ class Session:
             self.binding,
             on_cluster=self.is_on_cluster,
             code=self.code_state(),
-            state=state_folder(self.environ),
+            environ=self.environ,
         )
 
     def code_state(self) -> CodeState | None:

@@ -120,7 +120,7 @@ def test_128_nodes_get_the_archive_by_broadcast(tmp_path: Path) -> None:
     assert train is not None
     (spread,) = [line for line in train.around.job if "hpc_spread" in repr(line)]
     assert "nodelocal" in repr(spread)
-    few = plan("lora-128x8.toml", tmp_path, "resources.nodes=64", 'resources.time="2h"').step_named("train")
+    few = plan("lora-128x8.toml", tmp_path, "resources.nodes=48", 'resources.time="2h"').step_named("train")
     assert few is not None
     assert not [line for line in few.around.job if "hpc_spread" in repr(line)]
     assert [line for line in few.around.node if "unpack.sh" in repr(line)]

@@ -1,4 +1,4 @@
-"""A stand-in for Flux: `flux batch`, `jobs`, `cancel` and `run` as in its manual; jobs are processes here.
+"""A stand-in for Flux: `flux batch`, `jobs`, `cancel` and `run` as we remember them; jobs are processes.
 
 Its state is a folder, FLUX_STANDIN, with one JSON file for each job. Nodes and cores are not counted: what is
 submitted runs as soon as what it depends on has ended.

@@ -199,7 +199,7 @@ def vet(planned: PlannedStep, plan: Plan, shape: Shape) -> str:
         [
             "#!/bin/bash",
             "set -uo pipefail",
-            'cd "$HPC_RUN"',
+            'cd "$HPC_RUN" || exit 0',
             *shape.rank,
             f'export PYTHONPATH="{JOB_ZIP}"',
             f"folder=steps/{planned.name}/vet",

@@ -27,7 +27,6 @@ from hpctrain.run.earlier import earlier_runs
 from hpctrain.run.executor import OnProgress, Outcome
 from hpctrain.run.live import LiveRun, graph_of, query_jobs
 from hpctrain.run.registry import Registry
-from hpctrain.run.state import state_folder
 from hpctrain.run.survey import closed, survey, untrusted
 from hpctrain.run.tools import Tools
 from hpctrain_job import trust
@@ -62,7 +61,7 @@ class Prepared:
             self.binding,
             on_cluster=self.is_on_cluster,
             code=self._code(),
-            state=state_folder(self.environ),
+            environ=self.environ,
         )
 
     def judge(self) -> tuple[Problem, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,18 +23,20 @@ def survey(
     *,
     on_cluster: bool | None = None,
     code: CodeState | None = None,
-    state: Path | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Survey:
     """Look at what `plan` needs; off its cluster nothing is looked at, and of it only the `code` is known.
 
-    What others published is compared with its manifest; the user's `state` remembers what was whole.
+    What others published is compared with its manifest; the user's state folder remembers what was whole.
     """
     is_on_cluster = is_here(plan.cluster) if on_cluster is None else on_cluster
     if not is_on_cluster:
         return Survey(is_on_cluster=False, code=code, at=now())
     from hpctrain.run.earlier import newest
+    from hpctrain.run.state import state_folder
     from hpctrain_job import trust
 
+    state = state_folder(environ) if environ is not None else None
     judgements = {
         step: (role, _compared(judged, state)) for step, (role, judged) in standing(plan, binding).items()
     }

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
 from hpctrain.plugin import Artifact, Cluster, Cmd, Join, Launch, Need, Step, Var, Word
 from hpctrain_plugins.environments.wheels.options import Expect
-from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
-from hpctrain_plugins.environments.wheels.ways import Way
+
+if TYPE_CHECKING:
+    from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
+    from hpctrain_plugins.environments.wheels.ways import Way
 
 NAME = "verify"
 

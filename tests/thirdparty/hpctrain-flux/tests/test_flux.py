@@ -1,4 +1,4 @@
-"""The conformance kit, with what Flux's manual says that its programs answer."""
+"""The conformance kit, with answers from memory of the words of Flux's programs; no Flux was asked."""
 
 from typing import ClassVar
 
