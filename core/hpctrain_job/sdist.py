@@ -12,7 +12,6 @@ import argparse
 import ast
 import configparser
 import contextlib
-import hashlib
 import html.parser
 import os
 import re
@@ -21,14 +20,19 @@ import tarfile
 import urllib.parse
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from hpctrain_job.credentials import login_for
+from hpctrain_job.tree import digest
 from hpctrain_job.web import Failed, Patience, WrongContent, get_text, transfer
 
 DEFAULT = "https://pypi.org/simple"
+MOST = 4 << 20
+"""Bytes that are read of a PKG-INFO or a pyproject.toml: the largest are some hundred kilobytes."""
 ENDS = (".tar.gz", ".zip", ".tgz")
 _REQUIRES = re.compile(r"""^requires\s*=\s*(\[(?:[^\]"'#]|"[^"]*"|'[^']*'|#[^\n]*)*\])""", re.MULTILINE)
 
@@ -72,9 +76,9 @@ def fetch(
         for text, url in links:
             candidate = _version(text, name)
             if candidate == version:
-                file, digest = folder / text, urllib.parse.urldefrag(url).fragment
+                file, fragment = folder / text, urllib.parse.urldefrag(url).fragment
                 _bring(urllib.parse.urljoin(page, url), file, page, patience, say)
-                return read(file, digest.partition("sha256=")[2])
+                return read(file, fragment.partition("sha256=")[2])
             other_versions += [candidate] if candidate else []
     if silent:
         raise Failed(f"nobody knows whether there is a source of {name} {version}: {'; '.join(silent)}")
@@ -84,23 +88,29 @@ def fetch(
 
 
 def read(file: Path, expected: str = "") -> SourceArchive:
-    """What an archive says about itself; WrongContent when it is not the one that is meant."""
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    if expected and digest != expected:
+    """What an archive says about itself; WrongContent when it is not the one that is meant, or damaged."""
+    sha256 = digest(file)
+    if expected and sha256 != expected:
         file.unlink()
-        raise WrongContent(f"{file.name} has the hash {digest}, not {expected}")
-    texts = _texts(file)
-    return SourceArchive(
-        file, digest, build_needs(texts.get("pyproject.toml", "")), _needs(texts.get("PKG-INFO", ""))
-    )
+        raise WrongContent(f"{file.name} has the hash {sha256}, not {expected}")
+    try:
+        texts = _texts(file)
+        build = build_needs(texts.get("pyproject.toml", ""))
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+        raise WrongContent(f"{file.name} is no source archive that can be read: {error}") from None
+    return SourceArchive(file, sha256, build, _needs(texts.get("PKG-INFO", "")))
 
 
 def build_needs(pyproject: str) -> tuple[str, ...]:
     """`[build-system] requires` of a pyproject.toml, or what pip takes where there is none."""
     table = re.split(r"^\[", pyproject.partition("[build-system]")[2], maxsplit=1, flags=re.MULTILINE)[0]
     match = _REQUIRES.search(table)
-    # A TOML list of strings is a Python list too, comments included; tomllib begins with 3.11.
-    return tuple(ast.literal_eval(match[1])) if match else ("setuptools", "wheel")
+    if not match:
+        return ("setuptools", "wheel")
+    try:  # A TOML list of strings is a Python list too, comments included; tomllib begins with 3.11.
+        return tuple(ast.literal_eval(match[1]))
+    except SyntaxError as error:
+        raise ValueError(f"requires of [build-system]: {error.msg}") from None
 
 
 def configured(environ: Mapping[str, str]) -> Places:
@@ -148,14 +158,20 @@ def _texts(file: Path) -> dict[str, str]:
     if file.suffix == ".zip":
         with zipfile.ZipFile(file) as archive:
             named = {n.split("/")[1]: n for n in archive.namelist() if n.count("/") == 1}
-            return {w: archive.read(named[w]).decode("utf-8", "replace") for w in file_names if w in named}
+            members = {w: archive.open(named[w]) for w in file_names if w in named}
+            return {w: _start(member) for w, member in members.items()}
     texts = {}
     with tarfile.open(file) as tar:
         for member in tar:
             parts = member.name.removeprefix("./").split("/")
             if len(parts) == 2 and parts[1] in file_names and (body := tar.extractfile(member)):
-                texts[parts[1]] = body.read().decode("utf-8", "replace")
+                texts[parts[1]] = _start(body)
     return texts
+
+
+def _start(member: IO[bytes]) -> str:
+    """A member's text, up to MOST: what an archive says of its size is not to be believed."""
+    return member.read(MOST).decode("utf-8", "replace")
 
 
 def _version(text: str, name: str) -> str:
@@ -235,11 +251,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     indexes = (args.index_url,) if args.index_url else configuration.indexes
     places = Places(indexes, (*args.find_links, *configuration.links))
     for requirement in args.wanted:
-        name, version, *digest = re.split("==|=", requirement)
+        name, version, *sha256 = re.split("==|=", requirement)
         try:
             (folder := args.folder / name).mkdir(parents=True, exist_ok=True)
             archive = fetch(name, version, folder, places)
-            read(archive.file, *digest)
+            read(archive.file, *sha256)
         except Failed as error:
             print(f"error: {error}", file=sys.stderr)
             return error.exit_code

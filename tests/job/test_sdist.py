@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import re
+import tarfile
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -36,6 +41,52 @@ def test_another_file_than_the_index_names_is_refused(index: str, tmp_path: Path
     with pytest.raises(WrongContent, match="has the hash"):
         sdist.fetch("stone", "1.0", tmp_path, Places((index,)))
     assert not (tmp_path / "stone-1.0.tar.gz").exists()
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w:gz") as tar:
+        for name, body in files.items():
+            member = tarfile.TarInfo(f"stone-1.0/{name}")
+            member.size = len(body)
+            tar.addfile(member, io.BytesIO(body))
+    return whole.getvalue()
+
+
+GOOD = {"PKG-INFO": b"Name: stone\n", "x": b"y" * 5000}
+
+
+@pytest.mark.parametrize(
+    ("end", "content"),
+    [
+        (".tar.gz", b"no archive"),
+        (".tar.gz", _tar(GOOD)[:60]),
+        (".tar.gz", _tar({"pyproject.toml": b'[build-system]\nrequires = ["a" "b" "c]"\n, 1e]\n'})),
+        (".zip", b"PK\x03\x04 no archive"),
+        (".zip", b""),
+    ],
+)
+def test_a_damaged_archive_is_one_error(tmp_path: Path, end: str, content: bytes) -> None:
+    file = tmp_path / f"stone-1.0{end}"
+    file.write_bytes(content)
+    with pytest.raises(WrongContent, match=f"{re.escape(file.name)} is no source archive"):
+        sdist.read(file)
+
+
+def test_a_text_that_is_far_larger_unpacked_is_not_read_whole(tmp_path: Path) -> None:
+    file = tmp_path / "stone-1.0.zip"
+    with (
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("stone-1.0/PKG-INFO", "w", force_zip64=True) as member,
+    ):
+        for _ in range(128):
+            member.write(b"Requires-Dist: beta\n" * 52_429)
+    tracemalloc.start()
+    requires = sdist.read(file).requires
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert set(requires) == {"beta"}
+    assert peak < 64 << 20
 
 
 @pytest.mark.parametrize(("name", "version"), [("stone", "2.0"), ("sto", "1.0"), ("nothing", "1.0")])
