@@ -57,8 +57,8 @@ def test_no_source_of_a_new_plugin_is_official_without_an_address(tmp_path: Path
 
 def test_a_mistyped_set_names_the_key_in_its_table(here: Product) -> None:
     here.write(small("true"))
-    assert "help: resources.nodes\n" in here("plan", "--set", "noodes=1", code=2).stderr
-    assert "help: nodes\n" in here("plan", "--set", "resources.noodes=1", code=2).stderr
+    assert "help: --set resources.nodes=1\n" in here("plan", "--set", "noodes=1", code=2).stderr
+    assert "help: --set resources.nodes=1\n" in here("plan", "--set", "resources.noodes=1", code=2).stderr
 
 
 @pytest.mark.parametrize("trainer", scaffold.trainers())

@@ -189,7 +189,7 @@ def test_only_a_report_is_written_over(here: Product) -> None:
     mine = here.folder / "mine.html"
     mine.write_text("<!doctype html>\n<p>mine")
     said = here("report", "-o", "mine.html", code=2).stderr
-    assert "mine.html exists, and is no report of hpctrain's" in said
+    assert "mine.html exists, and is not a report by hpctrain" in said
     assert "-o mine-2.html" in said
     assert mine.read_text() == "<!doctype html>\n<p>mine"
     (here.folder / "link.html").symlink_to("mine.html")

@@ -205,10 +205,15 @@ def test_another_queue_with_longer_jobs_is_said() -> None:
         "note": "one running job",
     }
     said = problem(made(site(short, Queue(**long)), nodes=64, total="10d"), "longer-jobs")
-    assert said.message == "total takes 120 jobs of 2h in short, and 10 of 1d in long"
+    assert said.message == "total takes 120 jobs of 2h in short, and 10 jobs of 1d in long"
     assert (said.fatal, said.where) == (False, "resources.total")
     assert said.hint.startswith('queue = "long"')
     assert "one running job" in said.notes
+    usual = {**long, "name": "usual", "max_time": HOURS("12h"), "auto": True}
+    for_all = problem(made(site(short, Queue(**long), Queue(**usual)), nodes=64, total="10d"), "longer-jobs")
+    assert for_all.hint == 'time = "12h"', "a queue that everybody may use comes first"
+    whole = problem(made(site(short, Queue(**usual)), nodes=64, total="6h"), "longer-jobs")
+    assert whole.message.endswith("and 1 job of 6h in usual"), "no job is longer than the whole"
     for row, asked in (
         (long, {"nodes": 65}),
         (long, {"nodes": 64, "queue": "short"}),

@@ -94,7 +94,7 @@ def test_the_history_of_a_folder_of_one_s_own_stays_there(run: Path, tmp_path: P
 def test_code_that_is_no_folder_is_named(run: Path) -> None:
     done = job(run, 'hpc_source "$1"; echo went on', run / "gone.py")
     assert (done.returncode, done.stdout) == (66, "")
-    assert done.stderr == f"hpctrain: the code {run}/gone.py is no folder\n"
+    assert done.stderr == f"hpctrain: {run}/gone.py, the code, is not a folder\n"
 
 
 def private(run: Path, folder: Path, value: Path | None = None) -> tuple[str, str]:

@@ -60,11 +60,12 @@ def lines(cluster: str) -> list[str]:
     return [command for command, _ in commands(first.text)]
 
 
-def wheels(twin: Twin, folder: str) -> None:
-    """`dist`, as somebody carries it there who has made the wheels: ours, and what they need."""
+def wheels(twin: Twin) -> None:
+    """`~/wheels`, as somebody carries it there who has made the wheels: ours, and what they need."""
     build(ROOT / "dist")
+    folder = f"{twin.site.home('alice')}/wheels"
     needed = [w for w in WHEELS.glob("*.whl") if w.name.lower().split("-")[0] in NEEDED]
-    twin.sh(f"mkdir -p {folder}")
+    twin.sh(f"mkdir -p {folder}", user="alice")
     for wheel in (*(ROOT / "dist").glob("*.whl"), *needed):
         argv = twin.inside(("tee", f"{folder}/{wheel.name}"), "alice", login=False)
         subprocess.run(argv, input=wheel.read_bytes(), stdout=subprocess.DEVNULL, check=True, timeout=60)
@@ -103,7 +104,7 @@ def test_olivia_s_ten_lines_end_with_a_trained_model(twin: Start) -> None:
     assert olivia.run("bash", "-euc", DOCUMENT).returncode == 0
     assert olivia.run("python3", f"{EXAMPLE}/wheels.py", "/srv/index", *asked).returncode == 0
     folder = "/cluster/projects/nn9999k/alice-hpctrain"
-    wheels(olivia, f"{folder}/dist")
+    wheels(olivia)
     olivia.sh(f"mkdir {folder}/code")
     olivia.write(f"{folder}/code/train.py", (WALKS / "train.py").read_text())
     olivia.write(f"{folder}/site.toml", SITE)
@@ -126,7 +127,7 @@ def test_leonardo_s_ten_lines_end_with_a_checkpoint(twin: Start) -> None:
     model = "models/nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"
     leonardo.run("bash", "-c", f"mkdir -p /srv/hub/{model} && echo '{{}}' >/srv/hub/{model}/config.json")
     folder = "/leonardo_scratch/fast/EUHPC_D00_001/hpctrain-alice"
-    wheels(leonardo, f"{folder}/dist")
+    wheels(leonardo)
     for path in (WALKS / "automodel").rglob("*.py"):
         name = f"{folder}/Automodel/{path.relative_to(WALKS / 'automodel')}"
         leonardo.sh(f"mkdir -p {Path(name).parent}", user="alice")
@@ -151,8 +152,7 @@ def test_alps_s_ten_lines_end_with_a_checkpoint(twin: Start) -> None:
     files = {str(p.relative_to(nanotron)): p.read_text() for p in Path(nanotron).rglob("*.py")}
     commit = repository(alps, "huggingface/nanotron", files)
     assert alps.run("bash", "-euc", DOCUMENT).returncode == 0
-    scratch = alps.site.fill(alps.site.template("${SCRATCH}"), "alice")
-    wheels(alps, f"{scratch}/hpctrain/dist")
+    wheels(alps)
     # The twin's index has no large package, and its images no compiler: the document's stay unasked for.
     stand_in = (
         "import pathlib, re, sys\n"

@@ -56,7 +56,7 @@ def page(*beginnings: str) -> list[str]:
 def reader(twin: Start, tmp_path_factory: pytest.TempPathFactory) -> Reader:
     """alice, who has typed the README as far as the plan; what the twin cannot do is replaced then."""
     isambard = ready(twin("isambard"))
-    wheels(isambard, f"{FOLDER}/dist")
+    wheels(isambard)
     user = Reader(isambard)
     user.put("site.toml", SITE)
     typed = lines("isambard")

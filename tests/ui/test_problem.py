@@ -211,7 +211,7 @@ def test_no_line_is_wider_than_the_terminal(
     span = Span(file=note or "f", line=line, column=column, end=column + length, text=source)
     problem = Problem(code="slug", message=message, where=note, notes=(note,), span=span)
     shown = problem_lines([problem], term(width), "nothing was built")
-    shown += [brief(problem, term(width))]
+    shown += brief(problem, term(width))
     for part in shown:
         assert width_by_the_book(part) <= width
         assert "\n" not in part
@@ -232,12 +232,15 @@ def test_brief() -> None:
         span=Span(file="run.toml", line=12),
     )
     said = "! run.toml:12 time: 1h30m asked, 41m predicted; less may start sooner"
-    assert brief(problem, term(80)) == said
-    assert brief(problem, term(None)) == said
-    assert len(brief(problem, term(44))) == 44
-    assert brief(Problem(code="x", message="alone"), term(80)) == "! alone"
+    assert brief(problem, term(80)) == [said]
+    assert brief(problem, term(None)) == [said]
+    assert brief(problem, term(44)) == [
+        "! run.toml:12 time: 1h30m asked, 41m",
+        "  predicted; less may start sooner",
+    ]
+    assert brief(Problem(code="x", message="alone"), term(80)) == ["! alone"]
     option = Problem(code="x", message="no", where="a.y", span=Span(file="--set a.y=0", line=0))
-    assert brief(option, term(80)) == "! --set a.y=0 y: no"
+    assert brief(option, term(80)) == ["! --set a.y=0 y: no"]
 
 
 def test_json_form() -> None:

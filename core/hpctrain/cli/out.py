@@ -106,7 +106,7 @@ class Out:
         if not self.can_ask:
             if default:
                 return True
-            raise ConfigError.of("usage", f"{question}no terminal to ask on", hint=flag)
+            raise ConfigError.of("usage", f"there is no terminal to ask on: {question.strip()}", hint=flag)
         sys.stderr.write(f"{question} [{'Y/n' if default else 'y/N'}] ")
         sys.stderr.flush()
         answer = sys.stdin.readline().strip().lower()

@@ -46,7 +46,8 @@ def problems(plan: Plan) -> Iterator[Problem]:
             where="resources.total",
             hint=f'total = "{fits.short}"      (hpctrain continue adds to it), or another queue',
         )
-    yield from _longer_jobs(plan, links)
+    if links.attempts > 1 and resources.is_chain:
+        yield from _longer_jobs(plan, links)
     if plan.run.checkpoint.resume == "never":
         yield Problem(
             code="chain-anew",
@@ -78,7 +79,7 @@ def _longer_jobs(plan: Plan, links: chain.Chain) -> Iterator[Problem]:
     count = queues.nodes(resources, plan.cluster)
     refusing = {"batch", "chain", "production"}
     longer = [
-        (row.max_time, row)
+        (row.auto, row.max_time, row)
         for row in plan.cluster.queue
         if row.max_time
         and row.max_time > links.time
@@ -87,12 +88,15 @@ def _longer_jobs(plan: Plan, links: chain.Chain) -> Iterator[Problem]:
     ]
     if not longer:
         return
-    time, row = max(longer, key=lambda pair: pair[0])
+    # One that everybody may use, rather than one that a project must be given.
+    _, longest, row = max(longer, key=lambda entry: entry[:2])
+    time = min(longest, links.total)
     jobs = math.ceil(links.total.seconds / time.seconds)
+    several = f"{jobs} jobs" if jobs > 1 else "1 job"
     yield Problem(
         code="longer-jobs",
         message=f"total takes {links.attempts} jobs of {links.time.short} in {used.queue}, "
-        f"and {jobs} of {time.short} in {row.name}",
+        f"and {several} of {time.short} in {row.name}",
         where="resources.total",
         hint=f'queue = "{row.name}"      (it is taken by name only)'
         if not row.auto

@@ -150,7 +150,7 @@ def folder(site: Site, role: str, storage: Storage, path: str) -> Question:
         at = look["at"]
         mend = f'[cluster.{site.cluster.name}] {role} = "/path"      (in settings), or mend [storage.{role}]'
         if "folder" not in look:
-            yield _line(role, storage, Verdict.DIFFERS, f"{at} is no folder", mend)
+            yield _line(role, storage, Verdict.DIFFERS, f"{at} is not a folder", mend)
         elif at == "/" and path.count("/") > 1:
             yield _line(role, storage, Verdict.DIFFERS, f"{path}: nothing of it is here", mend)
         elif writes and "writable" not in look:

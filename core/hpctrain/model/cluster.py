@@ -244,8 +244,7 @@ class LaunchFacts:
     """How the site asks for GPUs: `--gpus-per-node=4`, `--gres=gpu:4`, or none, where jobs get whole nodes;
     with none neither `bind` nor `visible` has an effect."""
     vet_nodes: int = 32
-    """From a training on so many nodes on, each is measured before it begins, unless `[resources] vet` says
-    otherwise."""
+    """Trainings on this many nodes or more measure each node first; `[resources] vet` says otherwise."""
     interface_suffix: str = ""
     """Appended to the first node's name in HPC_HEAD (nid001 becomes nid001-hsn0), so that rendezvous uses the
     fast network."""
@@ -292,17 +291,17 @@ class Reference:
     """What the site itself, or somebody on this machine, measured: shown beside what a plan predicts."""
 
     model: str
-    """What was trained: llama3-8b."""
+    """The model: llama3-8b."""
     parameters: float
-    """Its weights, in thousand millions."""
+    """Its parameters, in billions."""
     gpus: int
-    """On how many GPUs."""
+    """The number of GPUs."""
     tflops: float
-    """TFLOP/s of one GPU, as they count."""
+    """TFLOP/s per GPU, as the source counts them."""
     tokens_per_s: float | None = None
-    """Tokens of one GPU in a second."""
+    """Tokens per second and GPU."""
     precision: str = "bf16"
-    """In which numbers."""
+    """The number format of the training."""
     source: str
     """The id of the `[[source]]` that says so."""
 

@@ -77,11 +77,11 @@ class Resources:
     """When a training hangs: "say" which rank and node is to blame, as without this key; "stop" it too, so
     that the next job of `total` goes on without that node; "off": nobody watches."""
     vet: bool | None = attrs.field(default=None, metadata=WHEN_SET)
-    """Before a training on several nodes begins, each of them is measured alone, and those that are unfit are
-    left out and named (Slurm). Without this key: from `vet_nodes` of the facts' `[launch]` on."""
+    """Measure each node before a training on several nodes begins; name the unfit ones and leave them out
+    (Slurm). Default: from `[launch] vet_nodes` nodes on."""
     spare_nodes: int | None = attrs.field(default=None, validator=optional(ge(1)), metadata=WHEN_SET)
-    """So many nodes more in the job, on which nothing trains: when a node dies or falls silent, the training
-    goes on inside the job, on the others, without a queue (Slurm)."""
+    """Extra nodes on which nothing trains. When a node dies or falls silent, the training goes on in the same
+    job without waiting in the queue (Slurm)."""
     queue: str = ""
     """A queue of the cluster by name; empty: the first that takes the job."""
     account: str = ""

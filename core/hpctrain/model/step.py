@@ -129,7 +129,7 @@ class Launch:
     ranks: Ranks = Ranks.ONCE
     """One a GPU, one a node, or one."""
     nodes: int = 1
-    """Nodes of the job."""
+    """Nodes that train; with the spare ones, `job_nodes`."""
     gpus_per_node: int = 0
     """GPUs of each node."""
     cpus_per_rank: int = 1
@@ -137,7 +137,7 @@ class Launch:
     memory_gb: int | None = None
     """Of each node."""
     spare_nodes: int | None = attrs.field(default=None, metadata=WHEN_SET)
-    """So many nodes of the job have no ranks, until one of the others fails."""
+    """Extra nodes of the job, without ranks until one of the others fails."""
     bind: str = ""
     """The binding of GPUs to ranks, in the scheduler's own word."""
     visible: str = "all"

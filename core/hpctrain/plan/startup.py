@@ -64,7 +64,7 @@ class Curve:
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """Seconds until the first step."""
         return self.layout_s + self.step_s
 
     @property

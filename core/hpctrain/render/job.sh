@@ -71,7 +71,7 @@ hpc_judge() {  # asks what an event means for the chain, and does it; without an
   shift
   told=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.attempts "$event" --run="$HPC_RUN" \
     --step="$HPC_STEP" --checkpoints="$HPC_CHECKPOINTS" --job="$HPC_JOB" --stop="$HPC_RUN/stop" \
-    ${HPC_STOP_FILE:+"--stop=$HPC_STOP_FILE"} "$@") || { echo "hpctrain: nobody judged the chain" >&2; return 0; }
+    ${HPC_STOP_FILE:+"--stop=$HPC_STOP_FILE"} "$@") || { echo "hpctrain: cannot decide what follows in the chain; its next job goes on" >&2; return 0; }
   while read -r verb words; do
     case $verb in
       drop | avoid | requeue) # shellcheck disable=SC2086  # ids of jobs, one a word
@@ -148,10 +148,10 @@ type hpc_said >/dev/null 2>&1 || hpc_said() { :; }
 type hpc_nodes >/dev/null 2>&1 || hpc_nodes() { :; }
 type hpc_lost_nodes >/dev/null 2>&1 || hpc_lost_nodes() { :; }
 type hpc_avoid >/dev/null 2>&1 || hpc_avoid() { :; }
-type hpc_leave_out >/dev/null 2>&1 || hpc_leave_out() { echo "hpctrain: nobody here leaves out nodes" >&2; }
+type hpc_leave_out >/dev/null 2>&1 || hpc_leave_out() { echo "hpctrain: this scheduler cannot leave out nodes" >&2; }
 type hpc_drop >/dev/null 2>&1 || hpc_drop() { :; }
 type hpc_leave >/dev/null 2>&1 || hpc_leave() { :; }
-type hpc_requeue >/dev/null 2>&1 || hpc_requeue() { echo "hpctrain: hpctrain continue goes on" >&2; }
+type hpc_requeue >/dev/null 2>&1 || hpc_requeue() { echo "hpctrain: to resume: hpctrain continue" >&2; }
 
 hpc_quiet() {  # ends what runs beside the ranks
   local pid
@@ -258,7 +258,7 @@ hpc_vet() {
   rm -rf "steps/$HPC_STEP/vet"
   nodes=$(hpc_nodes) || nodes=
   echo "hpctrain: vetting $HPC_NODES nodes" >&2
-  hpc_start timeout --kill-after=5 60 "$@" || echo "hpctrain: not all nodes ended their vetting" >&2
+  hpc_start timeout --kill-after=5 60 "$@" || echo "hpctrain: vetting did not finish on every node" >&2
   [[ -z $hpc_signal ]] || return 0 # what starts next ends for it
   hpc_unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
     --job="$HPC_JOB" --nodes="$nodes" --count="$HPC_NODES" --needed="$needed" --gpus="$HPC_GPUS") || code=$?
@@ -319,7 +319,7 @@ hpc_source() {
   local -a without=()
   [[ ${2:-} != own ]] || without=(--exclude=.git)
   [[ ! -d source ]] || return 0
-  [[ -d $code ]] || { echo "hpctrain: the code $code is no folder" >&2 && return 66; }
+  [[ -d $code ]] || { echo "hpctrain: $code, the code, is not a folder" >&2 && return 66; }
   rm -rf -- "$fresh"
   mkdir -- "$fresh"
   tar -C "$code" ${without[@]+"${without[@]}"} -c . | tar -C "$fresh" -xp
@@ -335,7 +335,7 @@ hpc_private() {  # variable, folder: one that nobody else can write to, or the r
     return
   fi
   if [[ -e $folder || -d ${folder%/*} ]]; then  # where no run brought anything yet, there is nothing to say
-    echo "hpctrain: ${_hpc_reason:-$folder is no folder of yours}; $name is in the run instead" >&2
+    echo "hpctrain: ${_hpc_reason:-$folder is not your folder}; $name is in the run instead" >&2
   fi
   export "$name=$HPC_RUN/cache/$name"
 }

@@ -42,15 +42,16 @@ def tally(problems: Iterable[Problem]) -> str:
     return ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts if n)
 
 
-def brief(problem: Problem, term: Term) -> str:
-    """One line for the foot of a plan: `! run.toml:12 time: message`."""
+def brief(problem: Problem, term: Term) -> list[str]:
+    """For the foot of a plan, without note and hint: `! run.toml:12 time: message`."""
     span = problem.span
     place = "" if span is None else _at(span)
     key = problem.where.rpartition(".")[2]
     start = " ".join(word for word in (place, key) if word)
     text = term.text(f"{start}: {problem.message}" if start else problem.message)
     style = "error" if problem.fatal else "warn"
-    return f"{term.paint(style, '!')} {term.fit(text, 2)}"
+    first, *remaining = _fitted(f"! {text}", term, 2)
+    return [term.paint(style, "!") + first[1:], *remaining]
 
 
 def problem_json(problem: Problem) -> dict[str, object]:

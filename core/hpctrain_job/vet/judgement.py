@@ -97,5 +97,5 @@ def _of_gpus(report: Mapping[str, Any], peers: Peers, terms: Terms) -> Iterator[
             text = f"GPU {number} has {gpu['memory']} MiB, its neighbours {peers.gpu_memory:g}"
             yield Fault("memory of a GPU", text)
         if gpu["errors"] > 0:
-            text = f"GPU {number} counts {gpu['errors']} uncorrected errors of memory"
+            text = f"GPU {number} counts {gpu['errors']} uncorrected memory errors"
             yield Fault("errors of a GPU", text)

@@ -72,7 +72,7 @@ def unguarded(plan: Plan) -> Iterator[Problem]:
                 message=f"spare_nodes needs ranks that the guard of a node can start, and on "
                 f"{plan.cluster.name} {reason}",
                 where="resources.spare_nodes",
-                hint='total = "3d"      (jobs that follow each other, without spare nodes)',
+                hint='remove spare_nodes      (total = "3d": jobs that follow each other do without)',
             )
 
 

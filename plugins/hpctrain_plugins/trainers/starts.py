@@ -69,6 +69,8 @@ def problems(run: RunSpec) -> Iterator[Problem]:
 def misplaced(text: str, where: str) -> Problem:
     """A start that is no place on the cluster."""
     hint = 'start = "/…"'
+    if where == "checkpoint.resume":
+        hint = 'resume = "auto"      (the newest; or "never", or a path from /)'
     if re.fullmatch(r"[\w.-]+/\d+(?:-[0-9a-f]{8})?", text):
         hint = f'start = "{{checkpoints.{text}{"" if "-" in text.rpartition("/")[2] else "-DIGEST"}}}"'
     return Problem(

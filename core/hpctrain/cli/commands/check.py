@@ -40,7 +40,7 @@ def command(
     problems_by_cluster: dict[str, list[Problem]] = {}
     for on_name, session in many(run_file, on, sets, account):
         name = on_name if isinstance(session, HpctrainError) else session.cluster.name
-        problems_by_cluster[name] = out.completed(_problems(out, session))
+        problems_by_cluster[name] = _problems(out, session)
     good = [name for name, problems in problems_by_cluster.items() if not fatal(problems)]
     if not good:
         raise ConfigError(*dict.fromkeys(p for problems in problems_by_cluster.values() for p in problems))
@@ -49,7 +49,10 @@ def command(
 
         out.document(
             "check",
-            clusters={name: [problem_json(p) for p in ps] for name, ps in problems_by_cluster.items()},
+            clusters={
+                name: [problem_json(p) for p in out.completed(problems)]
+                for name, problems in problems_by_cluster.items()
+            },
         )
         return 0
     for name, problems in problems_by_cluster.items():

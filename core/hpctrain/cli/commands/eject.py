@@ -9,6 +9,7 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.cli.shared.data_check import judge_data
 from hpctrain.cli.shared.opening import open_session, run_options
+from hpctrain.plan import chain
 from hpctrain.run.this_computer import is_here
 from hpctrain.session import Session
 
@@ -41,6 +42,9 @@ def command(
         out.say(
             f"run.sh reads the token {name} when it starts, from the first of: {', '.join(map(str, places))}"
         )
+    links = chain.of(plan)
+    if links is not None and links.attempts > 1 and not links.requeue:
+        out.say(f"run.sh submits the first of {links.attempts} jobs; hpctrain submit hands over all of them")
     out.lines([str(target / "run.sh")])
     out.next(f"bash {target / 'run.sh'}")
     return 0

@@ -63,7 +63,7 @@ def _need_own(target: Path) -> None:
         is_ours = target.is_file() and not target.is_symlink() and _is_report(target)
     if not is_ours:
         hint = f"-o {target.with_name(f'{target.stem}-2{target.suffix}')}"
-        raise ConfigError.of("exists", f"{target} exists, and is no report of hpctrain's", hint=hint)
+        raise ConfigError.of("exists", f"{target} exists, and is not a report by hpctrain", hint=hint)
 
 
 def _is_report(path: Path) -> bool:

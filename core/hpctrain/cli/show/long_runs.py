@@ -54,8 +54,11 @@ def _checkpoints(plan: Plan, advice: interval.Advice) -> str:
     asked = f"every {every.short}" if every else "as often as the trainer says"
     save = "measured" if advice.is_save_measured else "assumed"
     between = "measured" if advice.is_between_measured else "assumed"
+    time = plan.run.resources.time
+    is_rare = time is not None and advice.every_s >= time.seconds
+    best = "once a job" if is_rare else text.duration(advice.every_s)
     return (
-        f"{asked}; {text.duration(advice.every_s)} recommended for "
+        f"{asked}; {best} recommended for "
         f"{text.duration(advice.save_s)} a save ({save}) "
         f"and one fault in {text.duration(advice.between_s)} ({between})"
     )

@@ -31,7 +31,7 @@ def plan_lines(plan: Plan, survey: Survey, term: Term, *, full: bool = False) ->
     if train is not None and train.around.env:
         lines += ["", *variables(train, plan, term, full=full)]
     # What is fatal is shown whole below the page, and once.
-    warnings = [brief(p, term) for p in plan.problems if not p.fatal]
+    warnings = [line for p in plan.problems if not p.fatal for line in brief(p, term)]
     return [*lines, *([""] if warnings else []), *warnings]
 
 

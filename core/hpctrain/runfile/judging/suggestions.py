@@ -51,4 +51,13 @@ def as_array(value: object, inner: Any) -> str:
     if inner is Package and isinstance(value, dict):
         pins = [f"{name}=={pin}" for name, pin in value.items() if isinstance(pin, str) and pin[:1].isdigit()]
         return json.dumps(pins if pins and len(pins) == len(value) else ["trl==0.23.1"])
-    return f'["{value}"]' if isinstance(value, str) and '"' not in value else ""
+    if not isinstance(value, str) or '"' in value:
+        return ""
+    if inner is not str or " " not in value:
+        return f'["{value}"]'
+    import shlex  # only a mistake pays for this import
+
+    try:
+        return json.dumps(shlex.split(value), ensure_ascii=False)
+    except ValueError:  # a quote that is left open
+        return ""

@@ -77,7 +77,7 @@ def all_of(reference: str, environ: Mapping[str, str]) -> tuple[Path, dict[str, 
     if path.is_dir() and RunDirectory.at(path) is None:
         return path.absolute(), {}
     if path.exists() and not path.is_dir():
-        raise ConfigError.of("checkpoint-missing", f"{reference} is no folder", where=reference)
+        raise ConfigError.of("checkpoint-missing", f"{reference} is not a folder", where=reference)
     home, layout = _home(_run(reference, environ))
     return home / layout.folder, {"name": layout.name, "complete": layout.complete}
 
