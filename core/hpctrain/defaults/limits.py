@@ -73,7 +73,7 @@ def _job(plan: Plan, planned: PlannedStep) -> Iterator[Problem]:
     row = cluster.queue_named(planned.queue)
     if row is None:
         if cluster.queue and not resources.queue:
-            yield _no_row(cluster, launch.job_nodes)
+            yield _no_row(cluster, launch)
         return
     if resources.time is None:
         yield Problem(
@@ -96,15 +96,17 @@ def _job(plan: Plan, planned: PlannedStep) -> Iterator[Problem]:
     yield from _size(cluster, row, planned, resources.time)
 
 
-def _no_row(cluster: Cluster, nodes: int) -> Problem:
+def _no_row(cluster: Cluster, launch: Launch) -> Problem:
+    nodes = launch.job_nodes
     rows = [q for q in cluster.queue if q.auto] or list(cluster.queue)
     most = max((q.max_nodes or 0 for q in rows), default=0)
+    training = max(1, most - (launch.spare_nodes or 0))
     return Problem(
         code="node-limit",
         message=f"no queue of {cluster.name} takes a job of {_nodes(nodes)}",
         where="resources.nodes",
         notes=tuple(queue_text(cluster, q) for q in rows),
-        hint=f"nodes = {most}" if 0 < most < nodes else "",
+        hint=f"nodes = {training}{_and_spare(launch)}" if 0 < most < nodes else "",
     )
 
 
@@ -123,6 +125,10 @@ def _too_long(cluster: Cluster, row: Queue, resources: Resources, time: Duration
         + ("" if "chain" in row.forbids else f'      (and total = "{time.short}": {links} jobs of it)'),
         notes=tuple(queue_text(cluster, q) for q in longer_queues[:2]),
     )
+
+
+def _and_spare(launch: Launch) -> str:
+    return f"      (beside spare_nodes = {launch.spare_nodes})" if launch.spare_nodes else ""
 
 
 def _most(row: Queue, launch: Launch) -> int | None:
@@ -144,9 +150,9 @@ def _size(cluster: Cluster, row: Queue, planned: PlannedStep, time: Duration | N
     most = min((n for n in (row.max_gpus, cluster.policy.max_gpus) if n is not None), default=gpus)
     if gpus > most:
         message = f"{gpus} GPUs are more than {cluster.name} allows in {row.name}"
-        yield limit(
-            cluster, row, code="gpu-limit", message=message, where="resources.gpus", hint=f"gpus = {most}"
-        )
+        training = most - (launch.spare_nodes or 0) * launch.gpus_per_node
+        hint = f"gpus = {training}{_and_spare(launch)}" if training > 0 else "remove spare_nodes"
+        yield limit(cluster, row, code="gpu-limit", message=message, where="resources.gpus", hint=hint)
     if "batch" in row.forbids:
         message = f"{row.name} takes no submitted jobs: its nodes are held by hand"
         yield limit(

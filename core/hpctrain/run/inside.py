@@ -21,10 +21,10 @@ def current_allocation(
     """The allocation around us; NotReachable on a login node, which is nobody's to compute on."""
     allocation: Allocation | None = hooks.call("allocation", environ=environ, tools=tools)
     if allocation is None:
-        role = "a login node" if is_here(cluster) else "a computer"
+        role = f"a login node of {cluster.name}" if is_here(cluster) else f"no node of {cluster.name}"
         raise NotReachable.of(
             "no-allocation",
-            f"{host_name()} is {role} of {cluster.name} and no allocation of yours: nothing is computed here",
+            f"{host_name()} is {role}, and in no job of yours: nothing is computed here",
             hint=f"hpctrain submit {run_file}      (or hpctrain shell, then this again)",
         )
     return allocation

@@ -70,7 +70,7 @@ def command(
     charged = account or _account(read_settings(out.environ), site_facts.name)
     site = examination.site_of(site_facts, out.environ, charged)
     if not is_here(site_facts):
-        out.say(f"by its name {host_name()} is no login node of {site_facts.name}: it answers all the same")
+        out.say(f"{host_name()} does not look like a login node of {site_facts.name}; these are its answers")
     asker = Asker(Tools(out.environ, keep=site_facts.exported, grace=GRACE), seconds)
     answers = list(asker.answers(examination.questions(site)))
     findings = examination.examined(answers)

@@ -24,6 +24,8 @@ SHAPES = r"""(?x)
 
 _NAMED = r"(?i:TOKEN|API_KEY|SECRET|PASSWORD)\Z"
 _SECRET_NAMES = (("wandb", "wandb"), ("hf_", "huggingface"), ("hugging", "huggingface"))
+SYNONYMS = {"hf": "huggingface", "hub": "huggingface", "wb": "wandb", "w&b": "wandb"}
+"""Other names that people give to the secrets that we know."""
 
 
 def check_no_tokens(env: Mapping[str, str]) -> Iterator[Fault]:
@@ -116,7 +118,7 @@ def unknown_secrets(names: Iterable[str], settings: Collection[str]) -> Iterator
     known_names = {*settings, *(name for _, name in _SECRET_NAMES)}
     for number, name in enumerate(names):
         if name not in known_names:
-            near = nearest(name, known_names)
+            near = [SYNONYMS[name]] if name in SYNONYMS else nearest(name, known_names)
             suggestion = f"; {json.dumps(near[0])} is" if near else ""
             settings_table = f'[secrets]\n{name} = {{ file = "~/.config/{name}-token" }}'
             yield Fault(
