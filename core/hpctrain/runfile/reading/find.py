@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from hpctrain.errors import ConfigError, Problem
+from hpctrain.model.names import PLAN
 from hpctrain.runfile.keys import nearest
 
 NAME = "run.toml"
+LOCK = "run.lock.toml"
 
 
 def find_run(named: Path | None, environ: Mapping[str, str], start: Path) -> tuple[Path, str]:
@@ -27,6 +30,11 @@ def find_run(named: Path | None, environ: Mapping[str, str], start: Path) -> tup
             break
     message = f"no {NAME} here or above"
     raise ConfigError(Problem(code="no-file", message=message, hint="hpctrain init run"))
+
+
+def is_run_directory(folder: Path) -> bool:
+    """Whether a run lies there."""
+    return os.path.isfile(folder / PLAN)  # noqa: PTH113  (False where it may not be entered)
 
 
 def _need_trusted(path: Path) -> None:
@@ -53,8 +61,9 @@ def need_same_owner(path: Path, run_file: Path) -> None:
 def _folder_or_file(path: Path) -> Path:
     """Say more than "does not exist" when a folder or a near name explains the mistake."""
     try:
-        if path.is_dir() and (path / NAME).is_file():
-            hint = str(path / NAME)
+        name = LOCK if is_run_directory(path) else NAME
+        if path.is_dir() and (path / name).is_file():
+            hint = str(path / name)
             message = f"{path.name} is a folder; a TOML file is needed"
             raise ConfigError(Problem(code="is-folder", message=message, where=str(path), hint=hint))
         if not path.exists() and path.parent.is_dir():
