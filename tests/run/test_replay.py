@@ -167,6 +167,19 @@ def test_in_the_directory_of_the_run_it_is_the_same_run(alice: Path, bob: Mappin
     assert again.binding.roots["runfile"] == str(alice)
 
 
+def test_found_in_the_directory_of_a_run_is_its_lock(
+    alice: Path, bob: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _asked(alice)
+    monkeypatch.chdir(_recorded(asked).parent)
+    again = Session(environ=bob)
+    assert again.source.path.name == "run.lock.toml"
+    assert again.plan().digest == asked.plan().digest
+    with pytest.raises(ConfigError) as caught:
+        Session(Path.cwd(), environ=bob)
+    assert caught.value.problems[0].hint == str(Path.cwd() / "run.lock.toml")
+
+
 def test_a_replay_is_recorded_as_well_as_the_run(alice: Path, bob: Mapping[str, str]) -> None:
     asked = _asked(alice)
     first = _recorded(asked)
@@ -271,6 +284,11 @@ def test_the_record_of_a_run_is_not_written_to(alice: Path, bob: Mapping[str, st
     with pytest.raises(ConfigError, match="is the record of a run"):
         Session(lock, environ=bob).with_pins(())
     assert lock.read_text() == text
+
+
+def test_a_project_with_a_plan_of_its_own_is_no_run(alice: Path) -> None:
+    (alice / "plan.json").write_text("{}")
+    assert _asked(alice).with_pins(()).locked
 
 
 def test_a_copy_that_is_locked_again_keeps_what_was_asked(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpctrain.errors import ConfigError, Problem
-from hpctrain.model.names import PLAN
+from hpctrain.model.names import GRAPH, PLAN
 from hpctrain.runfile.keys import nearest
 
 NAME = "run.toml"
@@ -24,8 +24,9 @@ def find_run(named: Path | None, environ: Mapping[str, str], start: Path) -> tup
     home = Path(environ.get("HOME") or "/")
     for folder in (start, *start.parents):
         if (folder / NAME).is_file():
-            _need_trusted(folder / NAME)
-            return folder / NAME, NAME if folder == start else str(folder / NAME)
+            file = folder / _name_in(folder)
+            _need_trusted(file)
+            return file, file.name if folder == start else str(file)
         if folder == home or (folder / ".git").exists():
             break
     message = f"no {NAME} here or above"
@@ -33,8 +34,14 @@ def find_run(named: Path | None, environ: Mapping[str, str], start: Path) -> tup
 
 
 def is_run_directory(folder: Path) -> bool:
-    """Whether a run lies there."""
-    return os.path.isfile(folder / PLAN)  # noqa: PTH113  (False where it may not be entered)
+    """Whether a run lies there: a project may have a `plan.json` of its own."""
+    names = (PLAN, GRAPH)
+    return all(os.path.isfile(folder / name) for name in names)  # noqa: PTH113  (False where it may not be entered)
+
+
+def _name_in(folder: Path) -> str:
+    """What the run file there is called: of a run it is the lock, which has all that was asked."""
+    return LOCK if is_run_directory(folder) and (folder / LOCK).is_file() else NAME
 
 
 def _need_trusted(path: Path) -> None:
@@ -61,7 +68,7 @@ def need_same_owner(path: Path, run_file: Path) -> None:
 def _folder_or_file(path: Path) -> Path:
     """Say more than "does not exist" when a folder or a near name explains the mistake."""
     try:
-        name = LOCK if is_run_directory(path) else NAME
+        name = _name_in(path)
         if path.is_dir() and (path / name).is_file():
             hint = str(path / name)
             message = f"{path.name} is a folder; a TOML file is needed"
