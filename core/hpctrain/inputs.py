@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+import attrs
 from attrs import frozen
 
 from hpctrain import lock as locks
@@ -90,13 +91,17 @@ def _read_facts(source: RunSource, environ: Mapping[str, str]) -> Facts:
         entry = loading.find("clusters", name)
     except ConfigError as error:
         raise ConfigError(*merge(source.tiers()).located(error.problems)) from None
-    return load_facts(
+    facts = load_facts(
         _folder(admitted(entry, source)),
         site=site_file(name, environ),
         installed=installed_site_file(name),
         settings=source.settings,
         user=source.tiers(),
     )
+    if source.replay is None:
+        return facts
+    # What the settings said of the run is recorded; what they say today is of other runs.
+    return attrs.evolve(facts, run_tiers=tuple(t for t in facts.run_tiers if t.name != "settings"))
 
 
 def _folder(entry: Entry) -> Path:

@@ -96,11 +96,23 @@ def text(run_file: Path, pins: Mapping[str, tuple[str, Iterable[Pin]]]) -> str:
     `pins` has for each cluster the hash of what was resolved, and the result.
     """
     tables = _tables(run_file)
+    body = run_file.read_text(encoding="utf-8").partition(MARK)[0]
     for cluster, (request, pins_of_cluster) in pins.items():
         rows = {f"{pin.kind}:{pin.name}": pin.value for pin in pins_of_cluster}
         tables[cluster] = {REQUEST: request, **dict(sorted(rows.items()))}
-    body = run_file.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
-    lines = [body, "", MARK]
+    return _with_pins(body, tables)
+
+
+def recorded(text: str, replay: str, run_file: Path, *, pinned: bool) -> str:
+    """The lock of a run's directory: the run file, what was asked beside it, and the pins if they answer."""
+    from hpctrain.runfile.layers.replay import without_table
+
+    body = f"{without_table(text.partition(MARK)[0])}\n\n{replay}"
+    return _with_pins(body, _tables(run_file) if pinned else {})
+
+
+def _with_pins(body: str, tables: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = [body.rstrip(), "", MARK]
     for cluster, table in sorted(tables.items()):
         lines += ["", f"[pins.{json.dumps(cluster)}]"]
         lines += [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items()]

@@ -138,8 +138,32 @@ class Session:
         )
         problems = plan.problems if self.goal is None else map(self.goal.reworded, plan.problems)
         old = loading.outdated(self._plugins)
-        every = (*missing, *problems)
+        every = (*missing, *problems, *self._not_replayed(plan))
         return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(every)))
+
+    def _not_replayed(self, plan: Plan) -> tuple[Problem, ...]:
+        """Why the plan is not the one that the run file is a record of."""
+        if self.source.replay is None or self.goal is not None:
+            return ()
+        from hpctrain.runfile.layers.replay import differences
+
+        return tuple(differences(self.source.replay, self._layers, self.loaded.contents, plan))
+
+    def _record(self) -> str:
+        """The lock of the run's directory: it repeats the run by itself."""
+        from hpctrain.runfile.layers.replay import Replay, recorded_keys
+
+        plan = self.plan()
+        settings = [tier for tier in self.facts.run_tiers if tier.name == "settings"]
+        replay = Replay(
+            folder=str(self.source.base),
+            digest=plan.digest if self.goal is None else "",
+            plugins=plan.plugins,
+            files=self.loaded.contents,
+            settings=recorded_keys([*settings, *self.source.below()], self._layers),
+            set=recorded_keys(self.source.above(), self._layers),
+        )
+        return locks.recorded(self.source.document.text, replay.text, self.source.path, pinned=self.locked)
 
     def _model_configs(self) -> Configs:
         """What is known here of the shape of the run's models: for the plan's numbers, and nothing else."""
@@ -210,9 +234,9 @@ class Session:
             hooks=self.hooks,
             tools=self._tools(),
             environ=self.environ,
-            run_file=self.source.path,
+            run_file=self.source.document.text,
             run_file_shown=self.source.document.file,
-            lock_path=locks.path_of(self.source.path),
+            lock=self._record(),
             secrets=self.source.settings.secrets,
             located=self._layers.located,
             is_on_cluster=self.is_on_cluster,

@@ -90,6 +90,21 @@ def test_the_ejected_demo_loses_the_same(user: Product, tmp_path: Path) -> None:
     assert metrics(user.folder / "out") == metrics(user.run_path("demo/1"))
 
 
+def test_a_copy_of_the_lock_loses_the_same(user: Product) -> None:
+    """In another folder, under another name, by somebody whose settings would have it end at once."""
+    user("demo", limit=FIRST_SECONDS)
+    first = user.run_path("demo/1")
+    copy = user.write((first / "run.lock.toml").read_text(), "elsewhere/paper.toml")
+    settings = user.write("[run.train.trl]\nmax_steps = 1\n", "settings.toml")
+    done = user("submit", str(copy), "--locked", "--wait", limit=180, HPCTRAIN_SETTINGS=str(settings))
+    second = user.run_path(
+        next(line for line in done.stdout.splitlines() if line.startswith("demo/")).split()[0]
+    )
+    assert second != first
+    assert second.name.partition("-")[2] == first.name.partition("-")[2]
+    assert metrics(second) == metrics(first)
+
+
 def test_without_learning_it_fails(user: Product) -> None:
     done = user("demo", "--set", "train.trl.learning_rate=0", code=8, limit=180)
     assert "error[demo-failed]: the model did not learn: loss 6." in done.stderr

@@ -1,4 +1,4 @@
-"""What may be a name: of a run, a step, an asset, and of an environment variable."""
+"""What may be a name: of a run, a step, an asset, and of a variable; and the files of a plan."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import re
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+PLAN = "plan.json"
+"""Every run directory has it: what tells one from any other folder."""
+GRAPH = "graph.json"
+"""The file of its steps and their order."""
 NAME_RULE = "a name: at most 64 letters, digits, '.', '_' or '-', the first a letter or digit"
 
 

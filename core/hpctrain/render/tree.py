@@ -11,6 +11,7 @@ import attrs
 from attrs import frozen
 
 from hpctrain.model.job import JobFiles
+from hpctrain.model.names import GRAPH, PLAN
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.step import Need, Step
 from hpctrain.model.words import Secret
@@ -40,7 +41,7 @@ def tree(plan: Plan, binding: Binding, render: Render, sources: Sources) -> dict
     """All files by their path in the run directory."""
     contents: dict[str, str | bytes] = {
         "run.toml": sources.run_file,
-        "plan.json": plan_json(plan),
+        PLAN: plan_json(plan),
         "code/job.zip": sources.code,
         **{f"code/{name}": helper(name) for name in HELPERS},
     }
@@ -51,7 +52,7 @@ def tree(plan: Plan, binding: Binding, render: Render, sources: Sources) -> dict
         files, node = _step(planned, plan, binding, render)
         contents |= files
         nodes.append(node)
-    contents["graph.json"] = nodes_text(plan, nodes, binding)
+    contents[GRAPH] = nodes_text(plan, nodes, binding)
     contents["run.sh"] = run_sh(plan, nodes, binding, sources.secrets)
     return contents
 

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from hpctrain.errors import ConfigError, HpctrainError
+from hpctrain.model.names import PLAN
 from hpctrain.run import files
 from hpctrain.run.record import Record
 from hpctrain_job import trust
 
 if TYPE_CHECKING:
     from hpctrain.model.train import Layout
-
-PLAN = "plan.json"
-"""Every run directory has it: what tells one from any other folder."""
 
 _NUMBERED = re.compile(r"(?P<number>[1-9]\d{0,8})-(?P<digest>[0-9a-f]{8})\Z", re.ASCII)
 

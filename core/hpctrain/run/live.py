@@ -17,6 +17,7 @@ from hpctrain.hooks import load as loading
 from hpctrain.hooks.manager import Hooks
 from hpctrain.hooks.scan import names, switched_off
 from hpctrain.model.job import Allocation, Event, JobState, State
+from hpctrain.model.names import GRAPH
 from hpctrain.model.words import Loc
 from hpctrain.render.graph import Graph, Node
 from hpctrain.render.graph import read as read_graph
@@ -283,7 +284,7 @@ def statuses(runs: Sequence[LiveRun]) -> list[RunState]:
 def graph_of(directory: RunDirectory) -> Graph:
     """What the run's directory says of its steps; IntegrityError where it may be another user's word."""
     directory.need_own()
-    graph = read_graph(directory.path / "graph.json")
+    graph = read_graph(directory.path / GRAPH)
     directory.need_trusted(trust.Accepted(graph.owners.get("runs", ())))
     return graph
 

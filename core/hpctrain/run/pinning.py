@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from hpctrain.errors import ConfigError
 from hpctrain.hooks.manager import Hooks
 from hpctrain.lock import REBUILD, Lock, path_of, request_hash, text
 from hpctrain.model.cluster import Cluster
@@ -13,6 +14,7 @@ from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.run import files
 from hpctrain.run.tools import Tools
+from hpctrain.runfile.reading.find import is_run_directory
 
 
 def resolve(
@@ -25,5 +27,11 @@ def resolve(
 
 
 def write(run_file: Path, cluster: str, run: RunSpec, pins: Iterable[Pin]) -> None:
-    """Write `pins` as those of this cluster; other clusters keep theirs."""
+    """Write `pins` as those of this cluster; other clusters keep theirs.
+
+    ConfigError in the directory of a run: what it was made of stays as it was.
+    """
+    if is_run_directory(run_file.parent):
+        message = f"{run_file} is the record of a run, and has no pins for what is asked of {cluster} now"
+        raise ConfigError.of("run-record", message, hint=f"cp {run_file} again.toml")
     files.write(path_of(run_file), text(run_file, {cluster: (request_hash(run), pins)}))

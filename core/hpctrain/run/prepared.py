@@ -44,10 +44,12 @@ class Prepared:
     hooks: Hooks
     tools: Tools
     environ: Mapping[str, str]
-    run_file: Path
+    run_file: str
+    """The text of the run file."""
     run_file_shown: str
     """The run file as the user wrote it on the command line."""
-    lock_path: Path
+    lock: str
+    """The text that repeats the run."""
     secrets: Mapping[str, object]
     """The table of secrets in the user's settings."""
     located: Locate
@@ -80,10 +82,9 @@ class Prepared:
     def contents(self) -> dict[str, str | bytes]:
         """Every file of the run's directory, by its path in it."""
         packages = {package for planned in self.plan.steps for package in planned.step.code}
-        is_locked = self.plan.pins and self.lock_path.is_file()
         sources = Sources(
-            run_file=self.run_file.read_text(encoding="utf-8"),
-            lock=self.lock_path.read_text(encoding="utf-8") if is_locked else "",
+            run_file=self.run_file,
+            lock=self.lock,
             code=jobzip.build(packages).data,
             secrets=self.secrets,
         )

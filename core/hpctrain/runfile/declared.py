@@ -26,6 +26,7 @@ class Reader:
         self.hashes: dict[str, str] = {}
         self.texts: dict[str, str] = {}
         self.files: dict[str, Path] = {}
+        self.contents: dict[str, str] = {}
 
     def hash(self, name: str, path: Keys) -> str:
         """The content's hash, "" with a fault where it cannot be read."""
@@ -41,6 +42,7 @@ class Reader:
             self._fault("unreadable", f"is {shown_as(name)}, which cannot be read: {reason}", path)
         else:
             self.files[name] = file
+            self.contents[name] = content_hash
             return content_hash
         return ""
 
@@ -71,8 +73,8 @@ class Reader:
         self.faults.append(Fault(code=code, complaint=message, path=path))
 
 
-def declare(run: RunSpec, base: Base) -> tuple[RunSpec, dict[str, Path]]:
-    """The run with the hashes and texts of its files, and where each of them lies here."""
+def declare(run: RunSpec, base: Base) -> tuple[RunSpec, Reader]:
+    """The run with the hashes and texts of its files, and who read them."""
     reader = Reader(base)
     environment = run.environment
     environment = attrs.evolve(
@@ -95,7 +97,7 @@ def declare(run: RunSpec, base: Base) -> tuple[RunSpec, dict[str, Path]]:
         inputs=reader.hashes,
         texts=reader.texts,
     )
-    return run, reader.files
+    return run, reader
 
 
 def _packages(reader: Reader, packages: tuple[Package, ...], key: str) -> tuple[Package, ...]:

@@ -39,6 +39,8 @@ class Loaded:
     """Key path -> where its value came from; keys that nobody said are core's own."""
     files: Mapping[str, Path]
     """Each file of the run as it was written -> where it lies on this machine."""
+    contents: Mapping[str, str]
+    """Each of them -> the hash of its content."""
     base: Path
     problems: tuple[Problem, ...] = ()
     """Warnings."""
@@ -97,9 +99,13 @@ def structure_run(
             from hpctrain.runfile.stacks import with_stack  # most runs name their packages
 
             run = with_stack(run, stacks or {}, builds="compile" not in merged.data["environment"])
-        run, inputs = declare(run, lambda path: _base(merged, raw, path))
+        run, reader = declare(run, lambda path: _base(merged, raw, path))
     except Mismatch as error:
-        raise ConfigError(*merged.problems(error.faults, files)) from None
+        faults = [*error.faults]
+        if raw.replay:
+            note = f"a relative path of this record counts from {raw.base}"
+            faults = [attrs.evolve(f, notes=(*f.notes, note)) if f.code == "no-file" else f for f in faults]
+        raise ConfigError(*merged.problems(faults, files)) from None
     origins = {dotted(path): origin for path, origin in merged.origins().items()}
     faults = [
         *unknown_secrets(run.secrets, raw.settings.secrets),
@@ -108,7 +114,14 @@ def structure_run(
         *(fault for fault in in_texts if not fault.fatal),
     ]
     warnings = (*unused(merged, below), *merged.problems(faults, files), *overlay_problems)
-    return Loaded(run=run, origins=origins, files=inputs, base=raw.base, problems=warnings)
+    return Loaded(
+        run=run,
+        origins=origins,
+        files=reader.files,
+        contents=reader.contents,
+        base=raw.base,
+        problems=warnings,
+    )
 
 
 def _elsewhere(raw: RunSource, known_names: Mapping[str, Collection[str]]) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from hpctrain.cli.out import Out
 from hpctrain.cli.shared.survived import survived
 from hpctrain.cli.show import plan_text as show_plan
 from hpctrain.errors import ConfigError
+from hpctrain.lock import path_of
 from hpctrain.model.plan import Plan, Survey
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.executor import Outcome
@@ -66,7 +67,7 @@ def lock_first(out: Out, session: Session, *, locked: bool) -> Session:
     session = session.relock()
     if session.pins:
         pinned = f"{len(session.pins)} name{'s' if len(session.pins) != 1 else ''}"
-        out.say(f"pinned {pinned} for {cluster} -> {run_file.stem}.lock.toml")
+        out.say(f"pinned {pinned} for {cluster} -> {path_of(run_file).name}")
     return session
 
 

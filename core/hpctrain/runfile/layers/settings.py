@@ -30,6 +30,9 @@ from hpctrain.runfile.keys import Keys
 from hpctrain.runfile.layers.layers import Tier, merge
 from hpctrain.runfile.reading.text import Document, read_toml
 
+PERSONAL: tuple[Keys, ...] = (("resources", "account"), ("resources", "mail"))
+"""Keys that say for whom: two people with the same run have the same digest."""
+
 
 @frozen(kw_only=True)
 class Ui:
@@ -58,11 +61,15 @@ class Settings:
     """How output looks."""
     document: Document | None = attrs.field(default=None, metadata={"file": False})
 
-    def run_tiers(self, cluster: str) -> tuple[Tier, ...]:
-        """Run-file keys: `[run]`, then the account, the cluster's own last."""
+    def run_tiers(self, cluster: str, *, personal: bool = False) -> tuple[Tier, ...]:
+        """Run-file keys: `[run]`, then the account, the cluster's own last.
+
+        With `personal` only for whom the run is, and a stricter policy: what is no part of the run.
+        """
         tiers = []
-        if self.run:
-            tiers.append(self._tier(self.run, ("run",)))
+        run = _personal(self.run) if personal else self.run
+        if run:
+            tiers.append(self._tier(run, ("run",)))
         cluster_table = self.cluster.get(cluster, {})
         for account, place in (
             (self.account, ("account",)),
@@ -88,6 +95,17 @@ class Settings:
 
     def _tier(self, data: Mapping[str, Any], prefix: Keys, moved: Mapping[Keys, Keys] | None = None) -> Tier:
         return Tier(name="settings", data=data, document=self.document, prefix=prefix, moved=moved or {})
+
+
+def _personal(run: Mapping[str, Any]) -> dict[str, Any]:
+    resources = run.get("resources")
+    own = {
+        key: value
+        for key, value in (resources.items() if isinstance(resources, dict) else ())
+        if ("resources", key) in PERSONAL
+    }
+    policy = {"policy": run["policy"]} if "policy" in run else {}
+    return {**policy, "resources": own} if own else policy
 
 
 _CHECKS = {(Settings, "cluster"): check_keys, (Settings, "secrets"): check_keys}

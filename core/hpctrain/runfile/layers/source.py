@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 from attrs import frozen
@@ -21,6 +21,9 @@ from hpctrain.runfile.layers.settings import Settings, read_settings
 from hpctrain.runfile.reading.find import find_run
 from hpctrain.runfile.reading.text import Document, read_toml
 
+if TYPE_CHECKING:
+    from hpctrain.runfile.layers.replay import Replay
+
 T = TypeVar("T")
 
 
@@ -29,16 +32,15 @@ class RunSource:
     """A run file with the user's other layers; `cluster` is "" until somebody says which."""
 
     path: Path
+    base: Path
+    """The folder from which the run file's relative paths count."""
     document: Document
     settings: Settings
     sets: tuple[Tier, ...] = ()
     on: str = ""
     cluster: str = ""
-
-    @property
-    def base(self) -> Path:
-        """The folder from which the run file's relative paths count."""
-        return self.path.parent
+    replay: Replay | None = None
+    """What else was asked, where the file is the record of a run."""
 
     def on_cluster(self, name: str) -> RunSource:
         """This run file with its layers for the cluster `name`."""
@@ -47,21 +49,28 @@ class RunSource:
     @property
     def tier(self) -> Tier:
         """The run file itself, without its overlays."""
-        data = {key: value for key, value in self.document.data.items() if key != "on"}
+        data = {key: value for key, value in self.document.data.items() if key not in ("on", "replay")}
         return Tier(name="run file", data=data, document=self.document)
 
     def tiers(self) -> tuple[Tier, ...]:
         """The user's layers, lowest first: settings, run file, its `[on.X]`, `--set`, `--on`."""
-        tiers = [*self.settings.run_tiers(self.cluster), self.tier]
+        tiers = [*self.below(), self.tier]
         overlay = self.document.data.get("on", {}).get(self.cluster)
         if overlay:
             prefix = ("on", self.cluster)
             tiers.append(Tier(name=f"on.{self.cluster}", data=overlay, document=self.document, prefix=prefix))
-        tiers += self.sets
-        if self.on:
-            data = {"cluster": self.on}
-            tiers.append(Tier(name="--on", data=data, option=f"--on {self.on}"))
-        return tuple(tiers)
+        return (*tiers, *self.above())
+
+    def below(self) -> tuple[Tier, ...]:
+        """The layers below the run file: the settings, or what was recorded of them."""
+        recorded = (self.replay.tier("settings"),) if self.replay else ()
+        return (*recorded, *self.settings.run_tiers(self.cluster, personal=bool(recorded)))
+
+    def above(self) -> tuple[Tier, ...]:
+        """The layers over the run file: `--set` and `--on`, and before them what was recorded of those."""
+        recorded = (self.replay.tier("set"),) if self.replay else ()
+        on = Tier(name="--on", data={"cluster": self.on}, option=f"--on {self.on}")
+        return (*recorded, *self.sets, *((on,) if self.on else ()))
 
 
 def read_run(
@@ -84,14 +93,26 @@ def read_run(
     tiers = [_try_read(problems, partial(read_set, text)) for text in sets]
     if document is None or settings is None or problems:
         raise ConfigError(*problems)
+    path = file.absolute()
+    replay = _replay(document)
     raw = RunSource(
-        path=file.absolute(),
+        path=path,
+        base=replay.base(path) if replay else path.parent,
+        replay=replay,
         document=document,
         settings=settings,
         sets=tuple(tier for tier in tiers if tier is not None),
         on=on or "",
     )
     return attrs.evolve(raw, cluster=_cluster(raw))
+
+
+def _replay(document: Document) -> Replay | None:
+    if "replay" not in document.data:
+        return None
+    from hpctrain.runfile.layers import replay  # most run files are no records
+
+    return replay.read(document)
 
 
 def _try_read(problems: list[Problem], read: Callable[[], T]) -> T | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from hpctrain.errors import ConfigError, Problem
+from hpctrain.model.names import GRAPH, PLAN
 from hpctrain.runfile.keys import nearest
 
 NAME = "run.toml"
+LOCK = "run.lock.toml"
 
 
 def find_run(named: Path | None, environ: Mapping[str, str], start: Path) -> tuple[Path, str]:
@@ -21,12 +24,24 @@ def find_run(named: Path | None, environ: Mapping[str, str], start: Path) -> tup
     home = Path(environ.get("HOME") or "/")
     for folder in (start, *start.parents):
         if (folder / NAME).is_file():
-            _need_trusted(folder / NAME)
-            return folder / NAME, NAME if folder == start else str(folder / NAME)
+            file = folder / _name_in(folder)
+            _need_trusted(file)
+            return file, file.name if folder == start else str(file)
         if folder == home or (folder / ".git").exists():
             break
     message = f"no {NAME} here or above"
     raise ConfigError(Problem(code="no-file", message=message, hint="hpctrain init run"))
+
+
+def is_run_directory(folder: Path) -> bool:
+    """Whether a run lies there: a project may have a `plan.json` of its own."""
+    names = (PLAN, GRAPH)
+    return all(os.path.isfile(folder / name) for name in names)  # noqa: PTH113  (False where it may not be entered)
+
+
+def _name_in(folder: Path) -> str:
+    """What the run file there is called: of a run it is the lock, which has all that was asked."""
+    return LOCK if is_run_directory(folder) and (folder / LOCK).is_file() else NAME
 
 
 def _need_trusted(path: Path) -> None:
@@ -53,8 +68,9 @@ def need_same_owner(path: Path, run_file: Path) -> None:
 def _folder_or_file(path: Path) -> Path:
     """Say more than "does not exist" when a folder or a near name explains the mistake."""
     try:
-        if path.is_dir() and (path / NAME).is_file():
-            hint = str(path / NAME)
+        name = _name_in(path)
+        if path.is_dir() and (path / name).is_file():
+            hint = str(path / name)
             message = f"{path.name} is a folder; a TOML file is needed"
             raise ConfigError(Problem(code="is-folder", message=message, where=str(path), hint=hint))
         if not path.exists() and path.parent.is_dir():
