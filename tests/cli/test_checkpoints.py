@@ -6,24 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from hpctrain_job import resume
 from tests.e2e.product import Product, small
 
 SAVES = (
     'for s in 10 20 30; do mkdir -p "$HPC_CHECKPOINTS/checkpoint-$s";'
-    ' echo "weights $s" > "$HPC_CHECKPOINTS/checkpoint-$s/weights"; done;'
-    ' python3 -c "import pathlib, os; from hpctrain_job import resume;'
-    " [resume.write_manifest(pathlib.Path(os.environ['HPC_CHECKPOINTS'], f'checkpoint-{n}'))"
-    ' for n in (10, 20)]"'
+    ' echo "weights $s" > "$HPC_CHECKPOINTS/checkpoint-$s/weights"; done'
 )
 
 
 @pytest.fixture
 def folder(here: Product) -> Path:
-    """Where a run saved three checkpoints, the last without a manifest; the first was exported."""
+    """Where a run saved three checkpoints; the first was exported, the last has lost its manifest."""
     here.write(small(SAVES) + 'checkpoints = "."\n')
     here("submit", "--wait")
     folder = Path(here.json("checkpoints")["folder"])
     (folder / "hf/checkpoint-10").mkdir(parents=True)
+    (folder / "checkpoint-30" / resume.MANIFEST).unlink()
     return folder
 
 
