@@ -8,6 +8,7 @@ import pytest
 
 from hpctrain_job import resume
 from tests.e2e.product import Product, small
+from tests.patience import wait_for
 
 SAVES = (
     'for s in 10 20 30; do mkdir -p "$HPC_CHECKPOINTS/checkpoint-$s";'
@@ -22,7 +23,9 @@ def folder(here: Product) -> Path:
     here("submit", "--wait")
     folder = Path(here.json("checkpoints")["folder"])
     (folder / "hf/checkpoint-10").mkdir(parents=True)
-    (folder / "checkpoint-30" / resume.MANIFEST).unlink()
+    manifest = folder / "checkpoint-30" / resume.MANIFEST
+    wait_for("the last manifest, which a job writes once its end is recorded", manifest.exists)
+    manifest.unlink()
     return folder
 
 
