@@ -29,28 +29,20 @@ again() {
 }
 
 fresh
-# With two runs on two cores half of the processors' time was idle, since tests wait for a Slurm, an index, a
-# time limit: so there is one run more than cores. Only one has twins, and only one a Slurm of the rig's; when
-# they are through with these, they take what is left of the others. Logs of all but the last come after it.
+# Tests on twins mostly wait for a Slurm, so they run beside the others; when they are through, that run takes
+# of the others what is left. Two runs must not both have a Slurm of the rig's. Their log comes after.
 export HPCTRAIN_PATIENCE=3
-runs=(twins) logs=$(mktemp -d) pids=() codes=()
-for ((number = 2; number <= $(nproc) && number <= 4; number++)); do runs+=("more$number"); done
-declare -A parts=([twins]="not budget and not slurm")
-for name in "${runs[@]}"; do
-  shared "$name" --durations=10 -m "${parts[$name]-not budget and not slurm and not twin}" >"$logs/$name" 2>&1 &
-  pids+=("$!")
-done
-trap 'kill "${pids[@]}" 2>/dev/null || :; rm -rf "$logs"' EXIT
-rest_code=0
+log=$(mktemp)
+shared twins --durations=10 -m "not budget and not slurm" >"$log" 2>&1 &
+twins=$!
+trap 'kill "$twins" 2>/dev/null || :; rm -f "$log"' EXIT
+rest_code=0 twins_code=0
 shared rest --durations=10 -m "not budget and not twin" || rest_code=$?
-for number in "${!runs[@]}"; do
-  codes[number]=0
-  wait "${pids[number]}" || codes[number]=$?
-  cat "$logs/${runs[number]}"
-done
+wait "$twins" || twins_code=$?
+cat "$log"
 export HPCTRAIN_PATIENCE=1
 again rest "$rest_code"
-for number in "${!runs[@]}"; do again "${runs[number]}" "${codes[number]}"; done
+again twins "$twins_code"
 budgets_code=0
 suite budgets -m budget || budgets_code=$?
 ((budgets_code < 2)) || exit "$budgets_code"
