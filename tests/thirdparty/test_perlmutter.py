@@ -95,9 +95,9 @@ def test_what_is_kept_where_only_the_login_node_writes_is_made_there(
     ("words", "code", "hint"),
     [
         (("resources.queue=interactive",), "queue-forbids", "hpctrain run run.toml"),
-        (("resources.queue=preempt", "resources.time=5m"), "time-limit", 'time = "2h"'),
-        (("resources.queue=debug", "resources.nodes=9"), "node-limit", "nodes = 8"),
-        (("resources.queue=hbm80g", "resources.nodes=257"), "node-limit", "nodes = 256"),
+        (("resources.queue=preempt", "resources.time=5m"), "time-limit", "--set resources.time=2h"),
+        (("resources.queue=debug", "resources.nodes=9"), "node-limit", "--set resources.nodes=8"),
+        (("resources.queue=hbm80g", "resources.nodes=257"), "node-limit", "--set resources.nodes=256"),
     ],
 )
 def test_what_its_queues_refuse(

@@ -75,7 +75,7 @@ def test_a_run_trains_on_two_nodes_of_its_queue(alice: Alice) -> None:
 def test_what_its_queues_refuse_is_refused_before_qsub(alice: Alice) -> None:
     ask = ("submit", "run.toml", "--account", "datascience")
     assert "error[time-limit]" in alice(*ask, "--set", "resources.time=2h", code=2)
-    assert 'time = "5m"' in alice(*ask, "--set", "resources.time=1m", code=2)
+    assert "--set resources.time=5m" in alice(*ask, "--set", "resources.time=1m", code=2)
     assert not alice.standin.jobs
 
 

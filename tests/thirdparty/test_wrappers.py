@@ -102,7 +102,7 @@ def test_every_job_is_charged_to_the_sites_account(alice: Alice) -> None:
     assert job["Account_Name"] == "acme-shared"
     other = alice("submit", "run.toml", "--account", "mine", code=2)
     assert "error[acme-account]: Acme's jobs are charged to acme-shared, not to mine" in other
-    assert 'help: account = "acme-shared"' in other
+    assert "help: --set resources.account=acme-shared" in other
     assert len(alice.standin.jobs) == 1
 
 
