@@ -49,6 +49,24 @@ def site(start: Start, name: str, accounting: Callable[[], Twin] | None = None) 
     return User(twin, folder="doctor")
 
 
+def test_compute_nodes_of_isambard(twin: Start) -> None:
+    """Two of them in one job; its GPUs answer nothing and its memory is that of one computer."""
+    user = site(twin, "isambard")
+    account = user.twin.site.overlay.account
+    words = ("doctor", "--account", account, "--seconds", "240", "--job", "-N", "2", "--json")
+    done = user.hpctrain(*words, timeout=600, env={"HPCTRAIN_SITE": ""})
+    told = json.loads(done.stdout)
+    assert "findings" in told, done.stdout + done.stderr
+    rows = {row["fact"]: row for row in told["findings"] if row["area"] == "compute nodes"}
+    assert rows["nodes that answered"]["verdict"] == "ok", done.stdout
+    assert rows["version of plugin"]["verdict"] == "ok"
+    assert rows["version of plugin"]["found"].startswith("1.8.1 (/tools/brics/apps/aws-ofi-nccl/1.8.1/lib/")
+    assert rows["version of libfabric"]["verdict"] == "ok"
+    assert any(fact.startswith("plugin-all-to-all: plugin 1.8.1") for fact in rows)
+    assert rows["the clock beside the login node's"]["verdict"] == "ok"
+    assert rows["role nodelocal"]["verdict"] == "ok"
+
+
 @pytest.mark.parametrize("name", sorted(CHANGES))
 def test_the_site_as_it_is_its_capture_and_ten_changes(
     name: str, twin: Start, request: pytest.FixtureRequest, tmp_path: Path
@@ -95,24 +113,6 @@ def _rebuilt(user: User, folder: Path) -> None:
 def _put(user: User, path: Path) -> str:
     user.put("capture.json", path.read_text())
     return f"{user.folder}/capture.json"
-
-
-def test_compute_nodes_of_isambard(twin: Start) -> None:
-    """Two of them in one job; its GPUs answer nothing and its memory is that of one computer."""
-    user = site(twin, "isambard")
-    account = user.twin.site.overlay.account
-    words = ("doctor", "--account", account, "--seconds", "240", "--job", "-N", "2", "--json")
-    done = user.hpctrain(*words, timeout=600, env={"HPCTRAIN_SITE": ""})
-    told = json.loads(done.stdout)
-    assert "findings" in told, done.stdout + done.stderr
-    rows = {row["fact"]: row for row in told["findings"] if row["area"] == "compute nodes"}
-    assert rows["nodes that answered"]["verdict"] == "ok", done.stdout
-    assert rows["version of plugin"]["verdict"] == "ok"
-    assert rows["version of plugin"]["found"].startswith("1.8.1 (/tools/brics/apps/aws-ofi-nccl/1.8.1/lib/")
-    assert rows["version of libfabric"]["verdict"] == "ok"
-    assert any(fact.startswith("plugin-all-to-all: plugin 1.8.1") for fact in rows)
-    assert rows["the clock beside the login node's"]["verdict"] == "ok"
-    assert rows["role nodelocal"]["verdict"] == "ok"
 
 
 def test_a_controller_that_hangs_is_a_line(twin: Start) -> None:
