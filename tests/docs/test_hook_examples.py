@@ -85,6 +85,7 @@ def test_the_example_answers(name: str, tmp_path: Path, tools: Tools) -> None:
         "checkpoint": Loc("checkpoints", "newest"),
         "layout": Layout(format="neox"),
         "assets": {"dataset": Loc("assets", "x")},
+        "configs": {},
         "train": plan.train,
         "launch": train.step.launch,
         "binds": (),
