@@ -5,8 +5,10 @@ A fuzzer's find is added here, as short as it can be made. It begins with these 
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 
 from tests.hostile.grounds import QSTAT, SACCT, SQUEUE
@@ -153,7 +155,32 @@ _TIMES = {
     "days of digits": f"{_DIGITS}-1:00",
 }
 
+
+def _archive_of(name: str) -> bytes:
+    """A zip file with one member."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(name), "x")
+    return file.getvalue()
+
+
+_ARCHIVES: Mapping[str, bytes] = {
+    "a name that is not UTF-8": _archive_of("é/data.pkl").replace("é".encode(), b"\xa0\xa1"),
+    "a directory of 4 GiB": _archive_of("a/data.pkl").replace(b"PK\5\6" + bytes(4), b"PK\5\6" + b"\xff" * 4),
+    "no member": _archive_of("a/b")[-22:],
+}
+
 FINDS: Mapping[str, Mapping[str, bytes]] = {
+    **dict.fromkeys(
+        (
+            "torch",
+            "universal/global_step2_universal/mp_rank_00_model_states.pt",
+            "zero/global_step2/mp_rank_00_model_states.pt",
+            "neox/global_step0/layer_02-model_00-model_states.pt",
+            "megatron/release/common.pt",
+        ),
+        _ARCHIVES,
+    ),
     "squeue": {
         **{name: _squeue(7, value) for name, value in _HOSTS.items()},
         **{f"time: {name}": _squeue(4, value) for name, value in _TIMES.items()},

@@ -326,3 +326,5 @@ TARGETS = (
         codes=(0, 7),
     ),
 )
+FIRST = {(target.ground, target.file): target for target in reversed(TARGETS)}
+"""Of the readers of a file, the one that is tried most."""
