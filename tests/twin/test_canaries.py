@@ -18,7 +18,7 @@ from tests.twin.user import EXAMPLE, User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
 
-CLUSTERS = ("olivia", "alps")
+CLUSTERS = ("olivia", "alps", "frontier", "isambard", "leonardo")
 OWN = (".bash_profile", "mine.token", ".netrc")
 """Files of the home in which the user keeps them."""
 
