@@ -103,6 +103,10 @@ _HANGS: Mapping[str, bytes] = {
     "nodes that are none": _VERDICT % (b'"idle"', b"[3]", b'[-5, 3, "x"]'),
     "no ranks": _VERDICT % (b'"idle"', b"null", b"[]"),
 }
+_MEASURES = (
+    b'{"host": "$(touch RAN)", "rank": %b, "began": 1, "gpus": %b, "gpu_fault": "", "counted": true, '
+    b'"memory": 1, "product": "a", "seconds": 0.2, "disk_fault": "\\u001b]0;x"}'
+)
 _PULSE = (
     b'{"v": 1, "rank": 1, "pid": %b, "born": "1", "at": 2.0, "over": false, "numbers": {"0": 3}, '
     b'"members": {"0": %b}, "stack": %b, "orders": %b}'
@@ -249,6 +253,18 @@ FINDS: Mapping[str, Mapping[str, bytes]] = {
         "members that are a list": b'{"v": 1, "still": 1, "members": [], "ranks": []}',
         "ranks that are a number": b'{"v": 1, "still": 1, "members": {}, "ranks": 3}',
         "a rank that is a text": b'{"v": 1, "still": 1, "members": {}, "ranks": ["x"]}',
+    },
+    "beat of a guard": {
+        "a list": b"[]",
+        "a key that nobody knows": b'{"count": 1, "phase": "idle", "x": 1}',
+        "a count without an end": b'{"count": 1e999, "attempt": 0, "code": 0, "phase": "idle"}',
+    },
+    "measures of a node": {
+        "a rank without an end": _MEASURES % (b"1e999", b"[]"),
+        "a rank below the first": _MEASURES % (b"-9", b"[]"),
+        "GPUs that are a number": _MEASURES % (b"1", b"3"),
+        "a GPU without an end": _MEASURES % (b"1", b'[{"memory": 1e999, "errors": 0}]'),
+        "GPUs without an end": _MEASURES % (b"1", b"[" + b'{"memory":1,"errors":1},' * 100_000 + b"{}]"),
     },
     "verdicts for a job": _HANGS,
     "log of a stranger, nanotron": _TRACEBACKS,

@@ -16,6 +16,7 @@ from hpctrain import Session
 from hpctrain.doctor import examination
 from hpctrain.runfile.facts import load_facts
 from hpctrain_job.attempts import Step
+from hpctrain_job.guards.board import Beat, Board, Phase
 from hpctrain_job.hangs import pages, verdicts
 from hpctrain_job.hangs.evidence import Doing, Kind, Operation, Rank, Verdict
 from hpctrain_job.resume import write_manifest
@@ -284,6 +285,21 @@ def hangs(folder: Path) -> None:
         pages.write(folder / "nodes", node, 40.0, [rank_value], {"0": "0:2:1"})
 
 
+def guards(folder: Path) -> None:
+    """The board on which guards meet, and what three nodes measured of themselves."""
+    (folder / "board").mkdir()
+    Board(folder / "board").write_beat("n2", Beat(count=3, attempt=1, phase=Phase.RUNNING))
+    (folder / "vet").mkdir()
+    report = {
+        "host": "n1", "began": 1.0, "gpus": [{"memory": 80_000, "errors": 0}], "gpu_fault": "",
+        "counted": True, "memory": 1 << 38, "product": "a", "seconds": 0.2, "disk_fault": "",
+    }  # fmt: skip
+    for rank in range(3):
+        (folder / f"vet/{rank}.json").write_text(json.dumps({**report, "rank": rank}))
+    unfit = {"v": 1, "at": 1.0, "job": "7", "node": "n2", "kind": "slow", "evidence": "x"}
+    (folder / "vetted.jsonl").write_text(json.dumps(unfit) + "\n")
+
+
 def capture(folder: Path) -> None:
     """What a login node answered, and what compute nodes did."""
     site = examination.site_of(load_facts(Path(str(hpc_olivia.__file__)).parent).cluster, {}, "ACCOUNT")
@@ -323,5 +339,6 @@ GROUNDS: Mapping[str, Callable[[Path], None]] = {
     **{name: _converted(name) for name in ("neox", "nanotron", "megatron")},
     **{name: _saved(name) for name in ("zero", "universal", "dcp")},
     "hangs": hangs,
+    "guards": guards,
     "capture": capture,
 }
