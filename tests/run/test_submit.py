@@ -152,7 +152,7 @@ DAMAGES: Mapping[str, Callable[[str], str]] = {
 def test_a_record_that_is_emptied_or_cut_off_never_makes_a_second_job(
     order: Order, record: Record, damage: str
 ) -> None:
-    """Two jobs were submitted, as by `continue` after a failed one: the second is found, nothing submitted."""
+    """Two jobs were submitted, as by `continue` after a failed one: the second is found, none is made."""
     first = Told(["5", "6"])
     submit_step(order, record, first.submit, first.query)
     half = record.path.read_text()
