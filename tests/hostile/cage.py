@@ -154,7 +154,8 @@ def _case(case: Mapping[str, Any]) -> dict[str, Any]:
         "out": out,
         "bytes": used.ru_maxrss * 1024 - before,
         "seconds": used.ru_utime + used.ru_stime,
-        **json.loads(lines or '{"covered": [], "possible": []}'),
+        # The first line: a process that the case forked says the same once more.
+        **json.loads(lines.partition("\n")[0] or '{"covered": [], "possible": []}'),
     }
 
 

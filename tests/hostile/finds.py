@@ -46,6 +46,7 @@ _METRICS: Mapping[str, bytes] = {
     "a step that is a text": b'{"step": "x", "loss": 1}\n',
     "an evaluation that is a list": b'{"step": 1, "eval_loss": []}\n',
     "a rate that is true": b'{"step": 1, "loss": 1, "tokens_per_s": true, "mfu": "x"}\n',
+    "a step that one does not change": b'{"step": 9223372036854775808, "loss": 2.5}\n',
     "infinity": b'{"step": 1, "loss": Infinity, "tokens_per_s": NaN}\n',
 }
 _LOG: Mapping[str, bytes] = {
@@ -74,6 +75,7 @@ _CHAIN: Mapping[str, bytes] = {
     "a layout that is a list": _TERMS % (b"60", b"[]"),
 }
 _ATTEMPTS: Mapping[str, bytes] = {
+    "half a million lines": b"x\n" * (1 << 19),
     "a start without its job": b'{"v": 1, "event": "began", "at": 1}\n',
     "a start at infinity": b'{"v": 1, "event": "began", "job": "1", "at": 1e999}\n',
     "a start of digits": b'{"v": 1, "event": "began", "job": "1", "at": ' + b"9" * 4000 + b"}\n",
@@ -226,6 +228,7 @@ FINDS: Mapping[str, Mapping[str, bytes]] = {
         "a device": f"# hpctrain manifest 1\n1 {'a' * 64}  /dev/zero\n".encode(),
         "NUL in a name": f"# hpctrain manifest 1\n1 {'a' * 64}  a\0b\n".encode(),
     },
+    "requirements": {"half a million packages": b"x\n" * (1 << 19)},
     "run file": {
         "a key of many parts": b"a." * 100_000 + b"a = 1\n",
         "a quoted key of many parts": b'"a".' * 100_000 + b"a = 1\n",
