@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.model.job import State
-from hpctrain.run import goodput, spent
+from hpctrain.run.outcome import goodput, spent
 from hpctrain_job import metrics
 from hpctrain_job.chain import Attempt, Cause
 from tests.chain.rig import ChainRun, environ, plan

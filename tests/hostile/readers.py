@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpctrain.doctor import nodes
 from hpctrain.errors import HpctrainError
-from hpctrain.run.artefact import differing
+from hpctrain.run.artefacts.artefact import differing
 from hpctrain.runfile.facts import load_facts
 from hpctrain_job import resume
 from hpctrain_job.hangs import pages, verdicts

@@ -17,7 +17,7 @@ from hpctrain.lock import Lock
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import CONFIG, Pin
-from hpctrain.run.model_configs import model_configs
+from hpctrain.run.prepare.model_configs import model_configs
 from hpctrain.session import Session
 from hpctrain_job.shape import Shape
 from hpctrain_plugins.trainers import automodel, command, nanotron, neox, trl
