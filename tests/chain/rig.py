@@ -24,7 +24,7 @@ from hpctrain.run.steps.executor import Outcome
 from hpctrain.run.steps.status import StepState
 from hpctrain_job import metrics
 from hpctrain_job.attempts import Step
-from hpctrain_job.chain import Attempt
+from hpctrain_job.chain.decision import Attempt
 from tests.patience import wait_for
 from tests.schedulers import build
 

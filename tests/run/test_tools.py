@@ -247,4 +247,4 @@ def test_only_tools_imports_subprocess() -> None:
         capture_output=True,
         text=True,
     )
-    assert found.stdout.split() == [f"{ROOT}/core/hpctrain/run/tools.py"]
+    assert found.stdout.split() == [f"{ROOT}/core/hpctrain/run/system/tools.py"]

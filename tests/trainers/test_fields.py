@@ -13,7 +13,7 @@ import pytest
 
 from hpctrain.model.run import Asset
 from hpctrain.run.steps.execute import refusals
-from hpctrain_job.columns import of
+from hpctrain_job.tables.columns import of
 from hpctrain_plugins.trainers import trl
 from hpctrain_plugins.trainers.trl import Options
 from tests.conftest import ROOT

@@ -30,7 +30,7 @@ from hpctrain.run.steps.status import Run, RunState, StepState, states
 from hpctrain.run.steps.submit import submissions
 from hpctrain.run.system.tools import Tools
 from hpctrain.run.this_computer import now, state_folder
-from hpctrain_job import trust
+from hpctrain_job.files import trust
 
 if TYPE_CHECKING:
     from hpctrain.run.output.metrics import Metrics
@@ -176,10 +176,11 @@ class LiveRun:
         """Mark the chains of these steps as ended, for a job that starts now; the ids of their jobs."""
         chains = {s.step: s.chain.jobs for s in self.status().steps if s.chain and s.step in steps}
         if chains:
-            from hpctrain_job import attempts, chain
+            from hpctrain_job import attempts
+            from hpctrain_job.chain import decision
 
             for step in chains:
-                attempts.Step(self.directory.path, step).end(chain.Cause.CANCELLED.value)
+                attempts.Step(self.directory.path, step).end(decision.Cause.CANCELLED.value)
         return [job for jobs in chains.values() for job in jobs]
 
     def secrets_left(self) -> tuple[str, ...]:

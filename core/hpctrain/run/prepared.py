@@ -31,7 +31,7 @@ from hpctrain.run.prepare.survey import closed, survey, untrusted
 from hpctrain.run.steps.executor import OnProgress, Outcome
 from hpctrain.run.system import files
 from hpctrain.run.system.tools import Tools
-from hpctrain_job import trust
+from hpctrain_job.files import trust
 
 Locate = Callable[[Iterable[Problem]], tuple[Problem, ...]]
 """Gives problems of a key their place in the user's files."""

@@ -18,7 +18,8 @@ from hpctrain.run.find import find
 from hpctrain.run.live import LiveRun, steps_of
 from hpctrain.run.output import logs, placed
 from hpctrain.run.output.growing import every_line
-from hpctrain.run.steps.status import BAD, SAVED
+from hpctrain.run.steps.status import BAD
+from hpctrain_job.exit_codes import SAVED
 
 
 @click.command("logs")

@@ -22,7 +22,7 @@ from hpctrain.run.watch.vitals import Vitals
 from hpctrain.run.watch.watching import Watched
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
-from hpctrain_job.chain import STOPPED
+from hpctrain_job.chain.decision import STOPPED
 
 if TYPE_CHECKING:
     from hpctrain.model.job import ChainState

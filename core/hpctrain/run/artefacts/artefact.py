@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from hpctrain_job import documents, trust
+from hpctrain_job.files import documents, trust
 from hpctrain_job.tree import digest
 
 _ROW = re.compile(rb"(?P<size>\d+) (?P<escaped>\\?)(?P<sum>[0-9a-f]{64})  (?P<name>.*)", re.DOTALL)

@@ -18,7 +18,7 @@ from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.model.names import PLAN
 from hpctrain.run.disk.record import Record
 from hpctrain.run.system import files
-from hpctrain_job import trust
+from hpctrain_job.files import trust
 
 if TYPE_CHECKING:
     from hpctrain.model.train import Layout

@@ -10,7 +10,7 @@ from attrs import frozen
 from hpctrain.errors import IntegrityError
 from hpctrain.model.train import Layout, Pattern
 from hpctrain.plan.decode import decode
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 UNREADABLE = (OSError, ValueError, TypeError, AttributeError, re.error, RecursionError, OverflowError)
 

@@ -14,7 +14,7 @@ from hpctrain import versions
 from hpctrain.errors import ConfigError, IntegrityError
 from hpctrain.run.system import files
 from hpctrain.run.this_computer import now
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 Entry = dict[str, Any]
 

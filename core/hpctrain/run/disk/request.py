@@ -15,7 +15,7 @@ from hpctrain.plan.decode import word
 from hpctrain.plan.words import word_text
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.disk.kept_plan import UNREADABLE
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 Rows = list[tuple[str, list[str]]]
 WORDS = ("var", "loc", "secret", "raw", "join")

@@ -21,7 +21,7 @@ from hpctrain.model.run import RunSpec
 from hpctrain.plan.tokens import InNetrc, InVariable, TokenPlace, places
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.system import files
-from hpctrain_job import trust
+from hpctrain_job.files import trust
 
 
 @frozen

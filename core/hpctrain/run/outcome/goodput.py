@@ -11,9 +11,9 @@ from attrs import frozen
 from hpctrain.plan.chain import TRAIN
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.outcome.spent import JobSpan
-from hpctrain_job.attempts import HUNG, SAVED, Step
+from hpctrain_job.attempts import Step
+from hpctrain_job.exit_codes import HUNG, SAVED, TOO_FEW_NODES
 from hpctrain_job.metrics import lost
-from hpctrain_job.vet import TOO_FEW
 
 Row = Mapping[str, Any]
 Marked: TypeAlias = "tuple[Row, bool]"
@@ -105,5 +105,5 @@ def _ended_by(span: JobSpan, causes: Mapping[str, list[str]]) -> str:
         return causes[span.job].pop(0)
     if span.code is None:
         return "left no word"
-    words = {0: "finished", SAVED: "saved", HUNG: "hung", TOO_FEW: "unfit nodes"}
+    words = {0: "finished", SAVED: "saved", HUNG: "hung", TOO_FEW_NODES: "unfit nodes"}
     return words.get(span.code, f"exit code {span.code}")

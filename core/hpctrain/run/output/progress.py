@@ -10,7 +10,7 @@ from hpctrain.model.train import Pattern
 from hpctrain.plan.chain import TRAIN
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.disk.kept_plan import KeptPlan
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBER = re.compile(

@@ -12,7 +12,7 @@ from hpctrain.errors import ConfigError, NotReachable
 from hpctrain.model.run import Asset
 from hpctrain.run.system import files
 from hpctrain.run.this_computer import state_folder
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 SERVICE = "https://update.code.visualstudio.com"
 """Answers with the newest release for a platform, its address and its sha256; HPCTRAIN_VSCODE is a mirror."""
@@ -40,7 +40,7 @@ def archive(arch: str, environ: Mapping[str, str], *, anew: bool = False) -> Ass
 
 
 def _newest(platform: str, environ: Mapping[str, str]) -> Any:
-    from hpctrain_job.web import Failed, Patience, get_json
+    from hpctrain_job.downloads.web import Failed, Patience, get_json
 
     service = environ.get("HPCTRAIN_VSCODE", SERVICE)
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.model.run import Asset, RunSpec
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 START = "checkpoint.start"
 """The key of the model that the first attempt starts with."""

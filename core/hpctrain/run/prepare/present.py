@@ -7,7 +7,7 @@ from pathlib import Path
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.run import Asset
 from hpctrain.run.prepare.survey import path_of, standing
-from hpctrain_job import trust
+from hpctrain_job.files import trust
 
 
 def present(plan: Plan, base: Path, binding: Binding | None, *, on_cluster: bool) -> dict[str, Path]:

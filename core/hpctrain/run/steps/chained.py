@@ -10,19 +10,19 @@ from pathlib import Path
 from hpctrain.errors import IntegrityError
 from hpctrain.model.job import ChainState, JobState, State
 from hpctrain.run.steps.submit import Submission
-from hpctrain_job import chain
 from hpctrain_job.attempts import TERMS, Step
-from hpctrain_job.chain import Cause
+from hpctrain_job.chain import decision
+from hpctrain_job.chain.decision import Cause
 
 STATES = {
     Cause.FINISHED.value: State.DONE,
     Cause.CANCELLED.value: State.CANCELLED,
-    chain.USED_UP: State.WAITING,
+    decision.USED_UP: State.WAITING,
 }
 """What the end of a chain makes of its step; any other reason is a failure, or a stop file."""
 
 
-def record_of(step: Step) -> chain.Record:
+def record_of(step: Step) -> decision.Record:
     """What the attempts wrote; IntegrityError where nobody can read what the chain was asked for."""
     try:
         return step.record()
@@ -44,7 +44,7 @@ def chain_state(
         jobs=jobs,
         training=last.job if last is not None and last.is_open else "",
         submitted=submitted,
-        left_s=max(0.0, chain.seconds_left(record)),
+        left_s=max(0.0, decision.seconds_left(record)),
         ended=record.ended,
         avoided=record.avoided,
     )
@@ -76,7 +76,7 @@ def live(
 
 def end_state(why: str) -> State:
     """The state of a step whose chain has ended."""
-    if why.startswith(chain.STOPPED):
+    if why.startswith(decision.STOPPED):
         return State.CANCELLED
     return STATES.get(why, State.FAILED)
 
@@ -86,11 +86,11 @@ def lacking(step: Step, in_queue: tuple[str, ...]) -> tuple[int, str]:
     record = record_of(step)
     last = record.attempts[-1] if record.attempts else None
     if last is not None and last.is_open and last.job not in in_queue:
-        record = chain.applied(chain.Ended(last.job, last.began, Cause.LOST, step.newest()), record)
+        record = decision.applied(decision.Ended(last.job, last.began, Cause.LOST, step.newest()), record)
         last = None
     running = last.job if last is not None and last.is_open else ""
     record = replace(record, waiting=tuple(job for job in in_queue if job != running))
-    for action in chain.decide(chain.Continued(time.time()), record):
-        if isinstance(action, chain.Submit):
+    for action in decision.decide(decision.Continued(time.time()), record):
+        if isinstance(action, decision.Submit):
             return action.count, action.after
     return 0, ""

@@ -14,9 +14,7 @@ from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.system import files
 from hpctrain.run.system.tools import Tools, ending
 from hpctrain.run.this_computer import host_name
-
-REFUSED = 78
-"""How a step ends that says what is wrong with the run file, in jobs and here (EX_CONFIG)."""
+from hpctrain_job.exit_codes import CONFIG
 
 LINE_LIMIT = 20
 """Lines of the log that a failure shows."""
@@ -37,7 +35,7 @@ def run_step(
     """Start `steps/<step>/job.sh` in the run directory and wait for it, whatever it takes.
 
     Events `step-started` and `step-ended` go to the record; `code` is null after an interrupt. A step that
-    says what is wrong with the run file, and ends with EX_CONFIG, is no failure but a refusal.
+    says what is wrong with the run file, and ends with CONFIG, is no failure but a refusal.
     """
     argv = ("bash", f"steps/{step}/job.sh")
     if not (directory.step(step) / "job.sh").is_file():
@@ -56,7 +54,7 @@ def run_step(
     if not code:
         return
     lines = tuple(map(tools.scrubbed, last_lines(log, LINE_LIMIT, earlier)))
-    if code == REFUSED and (problems := refusals(lines)):
+    if code == CONFIG and (problems := refusals(lines)):
         raise StepRefused(*problems)
     raise StepFailed.of(
         "step-failed",

@@ -32,7 +32,7 @@ from hpctrain.run.steps.submit import (
 )
 from hpctrain.run.system.tools import Tools
 from hpctrain.run.this_computer import now
-from hpctrain_job import trust
+from hpctrain_job.files import trust
 
 if TYPE_CHECKING:
     from hpctrain.model.job import ChainState

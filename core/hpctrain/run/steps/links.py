@@ -22,8 +22,8 @@ from hpctrain.run.steps.submit import (
     submit_step,
 )
 from hpctrain_job.attempts import Step
-from hpctrain_job.successors import LOCK, TURN_SECONDS
-from hpctrain_job.turns import one_at_a_time
+from hpctrain_job.chain.successors import LOCK, TURN_SECONDS
+from hpctrain_job.files.shared import one_at_a_time
 
 
 @frozen

@@ -17,8 +17,8 @@ from hpctrain.plan.decode import decode
 from hpctrain.plan.encode import encode
 from hpctrain.run.steps.submit import Query
 from hpctrain.run.system import files
-from hpctrain_job import documents
-from hpctrain_job.turns import one_at_a_time
+from hpctrain_job.files import documents
+from hpctrain_job.files.shared import one_at_a_time
 
 LOCK_SECONDS = 65.0
 """How long to wait for another command's question: a little longer than a scheduler is given."""

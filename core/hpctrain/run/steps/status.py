@@ -17,15 +17,13 @@ from hpctrain.render.graph import Node
 from hpctrain.run.disk.record import Entry, Record
 from hpctrain.run.steps.poll import Answer, Poll
 from hpctrain.run.steps.submit import Submission, submission, submissions
-from hpctrain_job import documents
+from hpctrain_job.exit_codes import SAVED
+from hpctrain_job.files import documents
 
 BAD = (State.FAILED, State.CANCELLED)
 """How a step or a run ended badly."""
 IN_PROGRESS = (State.BUILDING, State.QUEUED, State.RUNNING)
 """States of a step that somebody or something works on now."""
-
-SAVED = 75
-"""The exit code of a job that saved and stopped when its time was nearly over."""
 
 
 @frozen(kw_only=True)

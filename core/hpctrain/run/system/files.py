@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpctrain.errors import HpctrainError, IntegrityError
-from hpctrain_job import journal, trust
+from hpctrain_job.files import shared, trust
 
-FILE = journal.MODE
+FILE = shared.MODE
 PROGRAM = 0o700
 FOLDER = 0o700
 
@@ -110,7 +110,7 @@ def write_new(path: Path, data: str | bytes, *, program: bool = False) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Add one line with a single write; one that a crash left without its end is closed first."""
     with naming(path):
-        journal.append_line(path, line)
+        shared.append_line(path, line)
 
 
 def sync_folder(path: Path) -> None:

@@ -24,7 +24,7 @@ from hpctrain.errors import HpctrainError, NotReachable, Problem, StepFailed, Ti
 from hpctrain.run.system import files
 from hpctrain.run.system.interrupts import delayed_interrupts
 from hpctrain.run.system.scrub import Sink, scrub
-from hpctrain_job import journal
+from hpctrain_job.files import shared
 
 BASE = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR")
 """What a child sees of the caller's shell, besides LC_*: a stray PYTHONPATH is no part of a run."""
@@ -128,7 +128,7 @@ class Tools:
         in time.
         """
         with files.naming(log):
-            descriptor = journal.open_append(log)
+            descriptor = shared.open_append(log)
         environment = self._env(env, inherit)
         last = LastLine(on_line and (lambda line: on_line(self.scrubbed(line))))
         sink = Sink(self._secrets)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpctrain_job.blocks import Block, attention, experts, mamba2, mlp, norm
+from hpctrain_job.arithmetic.blocks import Block, attention, experts, mamba2, mlp, norm
 
 _NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 _MOST_LAYERS = 10_000

@@ -20,8 +20,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import journal
-from hpctrain_job.turns import one_at_a_time
+from hpctrain_job.files import shared
+from hpctrain_job.files.shared import one_at_a_time
 
 SCRIPT, RECORD, LOCK, WITNESS = "next.sh", "record.jsonl", ".links.lock", ".tag."
 """In the step's folder: what submits and finds a job; whose turn it is; a second trace of each tag."""
@@ -88,7 +88,7 @@ class Handover:
 
     def submissions(self) -> list[Submission]:
         """Every job that was asked for, the last one at the end."""
-        return submissions(journal.objects(self.run / RECORD), self.step)
+        return submissions(shared.objects(self.run / RECORD), self.step)
 
     def hand_over(self, count: int, after: str, apart: float | None) -> list[str]:
         """Submit `count` jobs, each behind the one before, the first behind `after`; the ids of those that
@@ -190,4 +190,4 @@ class Handover:
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         entry = {"v": self.version, "time": now, "event": event, "step": self.step, "tag": tag, **fields}
         line = json.dumps({**entry, "by": os.environ.get("HPC_JOB", "")}, ensure_ascii=False)
-        journal.append_line(self.run / RECORD, line.encode("utf-8", "replace"))
+        shared.append_line(self.run / RECORD, line.encode("utf-8", "replace"))

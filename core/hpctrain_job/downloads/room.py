@@ -13,7 +13,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpctrain_job.web import Failed
+from hpctrain_job import exit_codes
+from hpctrain_job.downloads.web import Failed
 
 SECONDS = 20
 """How long a file system may take to say what a quota has left; without an answer none is known."""
@@ -22,7 +23,7 @@ SECONDS = 20
 class NoSpace(Failed):
     """The file system has too little space for what will be written."""
 
-    exit_code = 73
+    exit_code = exit_codes.NO_ROOM
 
 
 def free_or_fail(folder: Path, needed: int, *, quota_gb: float | None = None) -> None:

@@ -1,14 +1,18 @@
-"""Files to which several writers add lines, each line whole or not there."""
+"""Files that several programs of a user write: each line is whole or not there, and who must not write at the
+same time waits for a turn."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 MODE = 0o600
 
@@ -54,3 +58,22 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(entry, dict):
             yield entry
+
+
+@contextlib.contextmanager
+def one_at_a_time(lock: Path, seconds: float) -> Iterator[None]:
+    """What a user's commands and jobs must not do at the same time, they do in turns.
+
+    Who cannot have his turn in time, or on a disk without locks, goes on without.
+    """
+    with lock.open("a") as file:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.05)
+            except OSError:
+                break
+        yield

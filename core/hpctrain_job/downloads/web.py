@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
-from hpctrain_job.credentials import bare, login_for
+from hpctrain_job import exit_codes
+from hpctrain_job.downloads.credentials import bare, login_for
+from hpctrain_job.files import documents
 
 BLOCK = 1 << 20
 GAIN = 1 << 20
@@ -26,13 +27,13 @@ RANGE = 416
 class Failed(Exception):
     """A download ended without its file."""
 
-    exit_code = 69
+    exit_code = exit_codes.UNAVAILABLE
 
 
 class Refused(Failed):
     """The server said no, and asking again would not help."""
 
-    exit_code = 77
+    exit_code = exit_codes.NOT_ALLOWED
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -42,7 +43,7 @@ class Refused(Failed):
 class WrongContent(Failed):
     """What arrived is not what was pinned."""
 
-    exit_code = 65
+    exit_code = exit_codes.DIFFERS
 
 
 class _Again(Exception):

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from hpctrain_job import documents, parquet
+from hpctrain_job.files import documents
 from hpctrain_job.staged import NO_DATA
+from hpctrain_job.tables import parquet
 
 FIRST = 10 << 20
 """Characters of a file of rows: `datasets` takes its columns from as many bytes."""

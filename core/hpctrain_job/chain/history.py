@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hpctrain_job import chain
-from hpctrain_job.chain import Cause
+from hpctrain_job.chain import decision
+from hpctrain_job.chain.decision import Cause
 
 NUMBERS, LAYOUT = ("total", "time", "links", "avoid"), ("folder", "name", "complete")
 """Keys of the terms, and those of the table in it that says how checkpoints are named."""
@@ -21,15 +21,15 @@ MOST = 1 << 50
 """No number of the terms is larger."""
 
 
-def terms(document: Mapping[str, Any]) -> chain.Terms:
+def terms(document: Mapping[str, Any]) -> decision.Terms:
     """What the run asks for, from a document that `are_terms`."""
     guards = document.get("guards", {})
     numbers = {key: document[key] for key in NUMBERS} | {key: guards[key] for key in GUARDED if key in guards}
     patience = {key: document[key] for key in PATIENCE if key in document}
-    return chain.Terms(**numbers, **patience, requeue=document.get("requeue") is True)
+    return decision.Terms(**numbers, **patience, requeue=document.get("requeue") is True)
 
 
-def event(entry: Mapping[str, Any]) -> chain.Event | None:
+def event(entry: Mapping[str, Any]) -> decision.Event | None:
     """An event as the judge takes it; None for what is written for people alone, and for a line that is
     damaged: it is left out as one that was torn is."""
     with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError):
@@ -38,11 +38,11 @@ def event(entry: Mapping[str, Any]) -> chain.Event | None:
             return None
         if entry.get("event") == "began":
             is_inside = entry.get("inside") is True
-            return chain.Began(str(entry["job"]), at, step, _names(entry.get("nodes", ())), is_inside)
+            return decision.Began(str(entry["job"]), at, step, _names(entry.get("nodes", ())), is_inside)
         if entry.get("event") == "ended":
             until, why = _seconds(entry.get("until", at)), Cause(entry["cause"])
-            return chain.Ended(str(entry["job"]), until, why, step, _names(entry.get("lost_nodes", ())))
-        return chain.Continued(at) if entry.get("event") == "continued" else None
+            return decision.Ended(str(entry["job"]), until, why, step, _names(entry.get("lost_nodes", ())))
+        return decision.Continued(at) if entry.get("event") == "continued" else None
     return None
 
 
