@@ -56,7 +56,8 @@ printf 'flash_attn.py,,\nflash_attn-2.4.2.dist-info/METADATA,,\n' >flash_attn-2.
 def python_image(twin: Twin, reference: str) -> str:
     """An image with Python and pip, so that `RUN pip install` is real; gives its digest.
 
-    As NVIDIA's it has torch (the index's stand-in), an older flash-attn, and a constraint file that its pip obeys.
+    As NVIDIA's it has torch (the index's stand-in), an older flash-attn, and a constraint file that
+    its pip obeys.
     """
     if twin.run("test", "-e", "/srv/base/usr/bin/pip").returncode:
         done = twin.run("bash", "-euc", f"{EXAMPLE}/image.sh /srv/base.sqsh{PYTHON}")
