@@ -17,7 +17,7 @@ from hpctrain.model.step import Need, Pin
 from hpctrain.model.train import Train
 from hpctrain.model.words import Secret
 from hpctrain.render import shell
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain_plugins.environments import apptainer
 from hpctrain_plugins.environments.wheels.options import Expect
 from tests.defaults.rig import ROLES, cluster, plan

@@ -16,7 +16,7 @@ import pytest
 from hpctrain.errors import ConfigError, HpctrainError, IntegrityError, NotReachable, Problem
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels import uv_tool
 from tests.defaults.rig import cluster
@@ -225,7 +225,7 @@ def test_without_uv_the_error_says_how_to_get_it(tmp_path: Path) -> None:
     code = (
         f"import sys; sys.path += {[str(p) for p in (root, root / 'core', root / 'plugins', packages)]!r}\n"
         "from hpctrain.errors import NotReachable\n"
-        "from hpctrain.run.tools import Tools\n"
+        "from hpctrain.run.system.tools import Tools\n"
         "from hpctrain_plugins.environments.wheels import pins_foreign\n"
         "from tests.defaults.rig import cluster\n"
         "try: pins_foreign.program(cluster(arch='aarch64'), Tools())\n"
