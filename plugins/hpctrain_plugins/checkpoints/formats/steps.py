@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpctrain.plugin import ConfigError, IntegrityError
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.copying.publishing import inside
 
 
