@@ -12,7 +12,7 @@ from tests.hostile.cage import Cage, Ended
 from tests.hostile.grounds import GROUNDS
 from tests.hostile.targets import Target
 
-HERE = b"@{ground}"
+GROUND = b"@{ground}"
 """Stands for the path of the ground: what is done to a file by chance does not depend on its length."""
 
 
@@ -24,13 +24,13 @@ class Place:
     cage: Cage
 
     def run(self, target: Target, data: bytes | None, *, cover: bool = False) -> Ended:
-        """The command of this target; its file holds `data`, where HERE is this ground, or what is right."""
+        """The command of this target; its file holds `data`, with GROUND for its path, or what is right."""
         pristine = self._pristine(target)
         ground = self.folder / target.ground
         shutil.rmtree(ground)
         shutil.copytree(pristine, ground, symlinks=True)
         if data is not None:
-            (ground / target.file).write_bytes(data.replace(HERE, str(ground).encode()))
+            (ground / target.file).write_bytes(data.replace(GROUND, str(ground).encode()))
         path = f"{ground}/bin:{os.environ['PATH']}"
         environ = {"HOME": str(ground), "USER": "me", "PATH": path, **target.environ}
         ended = self.cage.run(target.main, target.argv, ground, environ, cover=cover)
@@ -41,8 +41,8 @@ class Place:
     def right(self, target: Target) -> bytes:
         """The file as the product, or its user, wrote it; the same wherever the ground is."""
         file = self._pristine(target) / target.file
-        here = str(self.folder / target.ground).encode()
-        return file.read_bytes().replace(here, HERE) if file.exists() else b""
+        path = str(self.folder / target.ground).encode()
+        return file.read_bytes().replace(path, GROUND) if file.exists() else b""
 
     def _pristine(self, target: Target) -> Path:
         """The ground as nothing was done to it yet."""
