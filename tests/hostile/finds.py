@@ -11,9 +11,11 @@ import os
 import zipfile
 from collections.abc import Mapping
 
+from tests.checkpoints.models import LLAMA
 from tests.hostile.grounds import QSTAT, SACCT, SQUEUE
 
 HOST = os.uname().nodename
+LLAMA_TEXT = json.dumps(LLAMA)
 _PIDS: tuple[object, ...] = (float("inf"), -1, 0, 2**70, [], "x")
 _DIGITS = "9" * 5000
 _ROWS = '{"v": 1, "time": "x", "event": "created", "plugins": -1}\n'
@@ -234,6 +236,11 @@ FINDS: Mapping[str, Mapping[str, bytes]] = {
         "a quoted key of many parts": b'"a".' * 100_000 + b"a = 1\n",
         "a table of many parts": b"[" + b"a . " * 100_000 + b"a]\n",
         "an inline table of many parts": b"x = {" + b"a." * 100_000 + b"a = 1}\n",
+    },
+    "config.json": {
+        key: LLAMA_TEXT.replace(f'"{key}": {value}', f'"{key}": "x"').encode()
+        for key, value in LLAMA.items()
+        if type(value) is int
     },
     "safetensors": {
         "a header of 2^63 bytes": (2**63).to_bytes(8, "little") + b"{}",
