@@ -76,7 +76,7 @@ def row(fuzzing: Fuzzing) -> str:
 
 
 def write(done: Sequence[Fuzzing], rounds: int, seed: str) -> None:
-    corpus.write({fuzzing.target: fuzzing.best for fuzzing in done})
+    corpus.write((fuzzing.target, fuzzing.best) for fuzzing in done)
     faults = sum(len(fuzzing.faults) for fuzzing in done)
     text = TEXT.format(
         rounds=rounds,

@@ -7,7 +7,7 @@ easily made again.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -35,10 +35,10 @@ def _all() -> dict[str, list[bytes]]:
     return by_folder
 
 
-def write(found: Mapping[Target, Sequence[bytes]]) -> None:
+def write(found: Iterable[tuple[Target, Sequence[bytes]]]) -> None:
     """Put these in the place of all."""
     with zipfile.ZipFile(FILE, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for target, files in found.items():
+        for target, files in found:
             for number, data in enumerate(files):
                 archive.writestr(
                     zipfile.ZipInfo(f"{_folder(target)}/{number}", _EPOCH), data, zipfile.ZIP_DEFLATED
