@@ -109,6 +109,14 @@ def placed(state: Path, run: RunDirectory) -> tuple[str, ...]:
     return ()
 
 
+def folders(state: Path) -> tuple[Path, ...]:
+    """Those of all runs that have tokens on the disk."""
+    home = state / "secrets"
+    with files.naming(home, "read"), contextlib.suppress(FileNotFoundError):
+        return tuple(sorted(path for path in home.iterdir() if path.is_dir() and any(path.iterdir())))
+    return ()
+
+
 def remove(state: Path, run: RunDirectory, step: str) -> None:
     """Delete the tokens of a step; it is no error when its job has done so already."""
     home = folder(state, run)

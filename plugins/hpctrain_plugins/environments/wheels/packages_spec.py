@@ -186,6 +186,10 @@ def step_file(name: str) -> Word:
     return Join(Var("HPC_RUN"), "/steps/", Var("HPC_STEP"), f"/{name}")
 
 
+MOST_LINES = 10_000
+"""Of a requirements file; each is looked at several times."""
+
+
 @frozen(kw_only=True)
 class RequirementLine:
     """One entry of a requirements file, without its comment, and where it begins."""
@@ -200,6 +204,9 @@ def requirement_lines(run: RunSpec) -> Iterator[RequirementLine]:
     text = run.texts.get(run.environment.requirements, "") if run.environment.requirements else ""
     first, parts = 0, ""
     lines = text.splitlines()
+    if len(lines) > MOST_LINES:
+        message = f"{run.environment.requirements} has {len(lines):,} lines; at most {MOST_LINES:,} are read"
+        raise ConfigError.of("too-large", message, where="environment.requirements")
     for number, line in enumerate(lines, 1):
         first = first if parts else number
         parts += line

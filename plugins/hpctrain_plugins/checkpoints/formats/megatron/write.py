@@ -31,7 +31,7 @@ from hpctrain_plugins.checkpoints.formats.megatron.names import (
     Rule,
 )
 from hpctrain_plugins.checkpoints.formats.megatron.steps import TRACKER, folder_name
-from hpctrain_plugins.checkpoints.formats.neox.config import need
+from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
@@ -64,7 +64,7 @@ class _Writer:
         self._left = dict(model.tensors)
         self._rules = LAYERS[kind]
         self._heads = settings.heads_of(model.config)
-        self._layers = int(need(model.config, "num_hidden_layers"))
+        self._layers = count_of(model.config, "num_hidden_layers")
         self._experts = settings.experts_of(model.config)
         self._tied = bool(model.config.get("tie_word_embeddings", False))
         self._stored: dict[str, Stored] = {}
