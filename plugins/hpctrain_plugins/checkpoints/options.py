@@ -44,7 +44,7 @@ class ConvertOptions:
     ranks: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Rewrite a checkpoint of ZeRO, with its optimizer, for so many ranks."""
     optimizer: bool = False
-    """Read all that the optimizer holds; set where that is written."""
+    """Read all that the optimizer holds, to write it too; set where the format is one of optimizers."""
     masters: bool = False
     """Read the optimizer's fp32 weights instead of the rounded ones."""
     shard_bytes: int = SHARD_BYTES

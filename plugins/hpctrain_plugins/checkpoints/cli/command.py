@@ -81,6 +81,7 @@ class Convert(click.Command):
 @click.option("--neox-gqa-layout", type=click.Choice(GQA_LAYOUTS), help="neox: order of attention rows")
 @click.option("--rope-interleaved/--no-rope-interleaved", default=None, help="nanotron: order of rotary rows")
 @click.option("--ranks", type=AT_LEAST_ONE, help="ZeRO with its optimizer, to go on with on so many ranks")
+@click.option("--optimizer", is_flag=True, help="megatron: as it was, the optimizer by names of weights")
 @click.option("--masters", is_flag=True, help="read the optimizer's fp32 weights")
 @click.option("--shard-bytes", type=AT_LEAST_ONE, default=SHARD_BYTES, help="largest file of hf")
 @click.option("--threads", type=AT_LEAST_ONE, help="that work; else 2, and 1 where bytes only move in memory")
