@@ -25,7 +25,7 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import exactness
 from hpctrain_plugins.checkpoints.tensors import Model
 
-_CHOICES = ("tp", "pp", "iteration", "naming", "layout", "shard_bytes")
+_CHOICES = ("tp", "pp", "iteration", "naming", "layout", "layer_keys", "shard_bytes")
 """Options that only some writers have a use for."""
 
 _CLASSES = ("exact", "rounded", "arithmetic")

@@ -1,7 +1,7 @@
-"""Models of many families as transformers, torch and peft save them: arguments DIR, and JSON as families_make.
+"""Models of many families as transformers, torch and peft save them: arguments DIR, JSON as families_make.py.
 
-Below DIR/FAMILY: hf/ by save_pretrained, dcp/ and hf-sharded/ of the same weights over two ranks with FSDP2, and
-where peft knows the family's layers peft/ with merged/, what peft makes of it.
+Below DIR/FAMILY: hf/ by save_pretrained, dcp/ and hf-sharded/ of the same weights over two ranks with FSDP2,
+and peft/, an adapter, with merged/, what peft makes of it.
 """
 
 # mypy: ignore-errors

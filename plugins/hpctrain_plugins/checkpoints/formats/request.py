@@ -57,7 +57,8 @@ def _check_named(source_format: str, target_format: str, options: ConvertOptions
         message = f"{target_format} takes no optimizer of Megatron-Core"
         raise ConfigError.of("usage", message, where="--optimizer", hint=f"--to {MEGATRON}")
     default = ConvertOptions()
-    for name in ("dtype", "tp", "iteration", "masters", "config"):
+    for name in ("dtype", "tp", "iteration", "layer_keys", "masters", "config"):
         if getattr(options, name) != getattr(default, name):
-            message = f"--optimizer keeps everything as it was, and --{name} would change it"
-            raise ConfigError.of("usage", message, where=f"--{name}", hint=f"leave --{name} out")
+            flag = "--" + name.replace("_", "-")
+            message = f"--optimizer keeps everything as it was, and {flag} would change it"
+            raise ConfigError.of("usage", message, where=flag, hint=f"leave {flag} out")

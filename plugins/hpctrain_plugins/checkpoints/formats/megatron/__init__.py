@@ -24,7 +24,7 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
 
 HPCTRAIN_API = 1
-CHOICES = ("tp", "iteration", "shard_bytes")
+CHOICES = ("tp", "iteration", "layer_keys", "shard_bytes")
 
 
 def _holds(path: Path) -> bool:
