@@ -28,6 +28,7 @@ _EXPERTS: Mapping[str, tuple[str, ...]] = {
 }
 """In files: the router, then gate, up and down of each expert."""
 
+_FUSED_EXPERTS = ".mlp.experts.gate_up_proj"
 _FUSED = re.compile(
     r"(?P<layer>.+\.layers\.\d+\.)mlp\.(?P<part>experts\.gate_up_proj|experts\.down_proj|gate\.weight)$"
 )
@@ -41,8 +42,15 @@ def as_in_files(model: Model) -> None:
         model.tensors[in_files] = model.tensors.pop(there).named(in_files)
     if there in model.tied:
         model.tied[in_files] = model.tied.pop(there)
+    fused = next((name for name in model.tensors if name.endswith(_FUSED_EXPERTS)), "")
     names = _EXPERTS.get(family)
-    if names is None or not any(name.endswith(".mlp.experts.gate_up_proj") for name in model.tensors):
+    if not fused:
+        return
+    if names is None:
+        if f"{fused}_bias" not in model.tensors:  # else of gpt-oss, whose files have them so too
+            message = f"{fused} holds all experts, as a training of transformers 5 does; the files of"
+            message = f"{message} {family} models may have them one by one, and here is no table that says so"
+            model.warnings.append(message)
         return
     for name in list(model.tensors):
         match = _FUSED.match(name)
