@@ -37,21 +37,21 @@ _FUSED = re.compile(
 def as_in_files(model: Model) -> None:
     """Give the model the names and tensors of its files; one that has them already stays as it is."""
     family = str(model.config.get("model_type"))
-    there, in_files = _HEADS.get(family, ("", ""))
-    if there in model.tensors:
-        model.tensors[in_files] = model.tensors.pop(there).named(in_files)
-    if there in model.tied:
-        model.tied[in_files] = model.tied.pop(there)
+    trained_name, file_name = _HEADS.get(family, ("", ""))
+    if trained_name in model.tensors:
+        model.tensors[file_name] = model.tensors.pop(trained_name).named(file_name)
+    if trained_name in model.tied:
+        model.tied[file_name] = model.tied.pop(trained_name)
     fused = next((name for name in model.tensors if name.endswith(_FUSED_EXPERTS)), "")
-    names = _EXPERTS.get(family)
-    if not fused:
-        return
-    if names is None:
-        if f"{fused}_bias" not in model.tensors:  # else of gpt-oss, whose files have them so too
-            message = f"{fused} holds all experts, as a training of transformers 5 does; the files of"
-            message = f"{message} {family} models may have them one by one, and here is no table that says so"
-            model.warnings.append(message)
-        return
+    if fused and family in _EXPERTS:
+        _take_apart(model, _EXPERTS[family])
+    elif fused and f"{fused}_bias" not in model.tensors:  # gpt-oss has it, whose files have them so too
+        message = f"{fused} holds all experts, as a training of transformers 5 does; the files of {family}"
+        model.warnings.append(f"{message} may hold them one by one, and here is no table that says so")
+
+
+def _take_apart(model: Model, names: tuple[str, ...]) -> None:
+    """The experts of every layer one by one."""
     for name in list(model.tensors):
         match = _FUSED.match(name)
         if match:
