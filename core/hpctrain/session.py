@@ -138,7 +138,7 @@ class Session:
         )
         problems = plan.problems if self.goal is None else map(self.goal.reworded, plan.problems)
         old = loading.outdated(self._plugins)
-        every = (*missing, *problems, *self._not_replayed(plan))
+        every = (*missing, *problems, *self._not_replayed(plan), *self._not_done(plan))
         return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(every)))
 
     def _not_replayed(self, plan: Plan) -> tuple[Problem, ...]:
@@ -148,6 +148,15 @@ class Session:
         from hpctrain.runfile.layers.replay import differences
 
         return tuple(differences(self.source.replay, self._layers, self.loaded.contents, plan))
+
+    def _not_done(self, plan: Plan) -> tuple[Problem, ...]:
+        """What the run asks of its jobs, and the scheduler's scripts do not do."""
+        resources = plan.run.resources
+        if not (resources.mail or resources.is_chain) or fatal(plan.problems):
+            return ()
+        from hpctrain.run.abilities import lacking  # which renders a job, as few plans need
+
+        return tuple(lacking(plan, self.hooks, self.environ))
 
     def _record(self) -> str:
         """The lock of the run's directory: it repeats the run by itself."""

@@ -204,15 +204,16 @@ PROMISES = {
 }
 
 
+@pytest.mark.parametrize("command", ["plan", "check", "submit", "eject"])
 @pytest.mark.parametrize("key", PROMISES)
-def test_what_it_cannot_do_is_refused_before_anything_is_written(login: Login, key: str) -> None:
+def test_what_it_cannot_do_is_refused_by_every_command(login: Login, key: str, command: str) -> None:
     login.plugin()
     facts = login.installed.site / "hpc_lumi/cluster.toml"
     facts.write_text(re.sub(r"jobs_per_user *= \d+", "jobs_per_user = 2", facts.read_text()))
     values, message = PROMISES[key]
-    code, error = login(
-        "submit", "run.toml", "--account", "abc123", *(word for value in values for word in ("--set", value))
-    )
+    words = [word for value in values for word in ("--set", value)]
+    code, error = login(command, "run.toml", "--account", "abc123", *words)
     assert (code, message in error) == (2, True), error
     assert f"resources.{key}" in error
     assert not login.runs
+    assert not (login.folder / "two-nodes").exists()  # where eject would have written

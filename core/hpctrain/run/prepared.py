@@ -20,7 +20,6 @@ from hpctrain.plan.tokens import TokenPlace, places
 from hpctrain.render import shell
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run import files, jobzip, secrets
-from hpctrain.run.abilities import lacking
 from hpctrain.run.code_state import code_state
 from hpctrain.run.directory import RunDirectory
 from hpctrain.run.earlier import earlier_runs
@@ -162,7 +161,6 @@ class Prepared:
 
     def _render(self, step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         job_files: JobFiles = self.hooks.need("render_job", step=step, plan=plan, binding=binding)
-        raise_fatal(self.located(lacking(step, plan, job_files)))
         return job_files
 
     def _with_jobs(self, state: Survey) -> Survey:
