@@ -31,7 +31,7 @@ from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.model.train import Configs
 from hpctrain.model.words import Word
-from hpctrain.plan import planner, queues
+from hpctrain.plan import chain, planner, queues
 from hpctrain.plan.goal import Goal
 from hpctrain.run.bind import bind
 from hpctrain.run.survey import survey
@@ -152,7 +152,8 @@ class Session:
     def _not_done(self, plan: Plan) -> tuple[Problem, ...]:
         """What the run asks of its jobs, and the scheduler's scripts do not do."""
         resources = plan.run.resources
-        if not (resources.mail or resources.is_chain) or fatal(plan.problems):
+        is_judged = resources.mail or resources.is_chain or chain.is_vetted(plan)
+        if not is_judged or fatal(plan.problems):
             return ()
         from hpctrain.run.abilities import lacking  # which renders a job, as few plans need
 

@@ -17,6 +17,8 @@ REQUEUES = re.compile(r"^hpc_requeue\(\)", re.MULTILINE)
 """The function with which a job has itself queued again."""
 NEXT = f"steps/{chain.TRAIN}/next.sh"
 """The script with which a job hands over another one."""
+VET = f"steps/{chain.TRAIN}/vet.sh"
+"""The script with which a node measures itself."""
 
 
 def lacking(plan: Plan, hooks: Hooks, environ: Mapping[str, str]) -> Iterator[Problem]:
@@ -40,6 +42,14 @@ def _missing(plan: Plan, job_files: JobFiles) -> Iterator[Problem]:
             message=f"the scheduler of {cluster}, {scheduler}, sends no mail",
             where="resources.mail",
             hint="[on.CLUSTER.resources] mail = …      (only where mail is sent)",
+        )
+    if chain.is_vetted(plan) and VET not in job_files.files:
+        yield Problem(
+            code="scheduler-ignores",
+            message=f"{scheduler} measures no node of {cluster} before the training",
+            where="resources.vet",
+            hint="vet = false",
+            fatal=False,
         )
     links = chain.of(plan)
     if links is None:

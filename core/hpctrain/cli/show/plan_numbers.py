@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hpctrain.model.cluster import Reference
 from hpctrain.model.plan import Plan, Survey
 from hpctrain.model.train import Numbers
-from hpctrain.plan import predict
+from hpctrain.plan import chain, predict
 from hpctrain.plan.words import word_text
 from hpctrain.ui import text
 
@@ -27,6 +27,11 @@ def numbers_of(plan: Plan, survey: Survey) -> Iterator[tuple[str, str]]:
     start = startup(plan)
     if start is not None:
         yield "start-up", start
+    if _is_vetted(plan):
+        yield (
+            "vetting",
+            "each node is measured first, within a minute, and unfit ones are left out ([resources] vet)",
+        )
     yield from _tracking(plan)
     if numbers.leaves_out:
         yield "without", ", ".join(numbers.leaves_out)
@@ -132,6 +137,11 @@ def startup(plan: Plan) -> str | None:
 
 
 MANY_NODES = 16
+
+
+def _is_vetted(plan: Plan) -> bool:
+    """Where the scheduler's jobs do not do it, a problem says so."""
+    return chain.is_vetted(plan) and not any(p.where == "resources.vet" for p in plan.problems)
 
 
 def _tracking(plan: Plan) -> Iterator[tuple[str, str]]:
