@@ -50,8 +50,9 @@ def _size(numbers: Numbers) -> Iterator[tuple[str, str]]:
 def _memory(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
     """Of a GPU, of a node, and of the disk."""
     if numbers.memory_gb is not None:
-        has = plan.cluster.hardware.gpu_memory_gb
-        yield "memory", f"{numbers.memory_gb:.3g} GB" + (f" of {has:g} GB per GPU" if has else "")
+        has, part = plan.cluster.hardware.gpu_memory_gb, numbers.activations_gb
+        whole = f"{numbers.memory_gb + (part or 0):.3g} GB" + (f" of {has:g} GB per GPU" if has else "")
+        yield "memory", whole + (f", {part:.3g} GB of them activations" if part is not None else "")
     host = _host(plan, numbers)
     if host:
         yield "host", host
