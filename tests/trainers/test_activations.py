@@ -54,11 +54,13 @@ def test_what_autograd_saves_is_counted(family: str, words: tuple[str, ...], tmp
     shape = Shape.of(config)
     assert shape is not None
     choices = {word: word in words for word in ("mixed", "recomputed")}
-    counted = shape.kept(**choices)
+    counted = shape.backward_bytes(**choices)
     assert counted is not None
     counted -= 6 * SMALL["vocab_size"]  # logits, and the gradient of their softmax: not saved
     if choices["recomputed"]:
-        layer = sum((block.kept or 0) + (block.widened if choices["mixed"] else 0) for block in shape.blocks)
+        layer = sum(
+            (block.backward_bytes or 0) + (block.widened if choices["mixed"] else 0) for block in shape.blocks
+        )
         counted -= layer // SMALL["num_hidden_layers"]  # that of the one that is recomputed
     matrices = shape.hidden * shape.vocab if choices["recomputed"] else shape.active
     copies = matrices * 2 / TOKENS if choices["mixed"] else 0
@@ -72,4 +74,4 @@ def test_what_is_not_counted_has_no_number(family: str) -> None:
     more = experts if family == "mixtral" else {**mamba, "hybrid_override_pattern": "M*"}
     shape = Shape.of({**SMALL, **more, "model_type": family})
     assert shape is not None
-    assert shape.kept(mixed=False) is None
+    assert shape.backward_bytes(mixed=False) is None

@@ -68,7 +68,7 @@ class Shape:
             return None
         return sum(rank * (a + b) for block in self.blocks for name, a, b in block.linear if takes(name))
 
-    def kept(self, *, mixed: bool, recomputed: bool = False) -> int | None:
+    def backward_bytes(self, *, mixed: bool, recomputed: bool = False) -> int | None:
         """Bytes of one token on the GPU when its backward pass begins; None where a block is not counted.
 
         `mixed`: float32 weights under autocast to bfloat16. `recomputed`: each layer keeps its input, and one
@@ -76,10 +76,10 @@ class Shape:
         bfloat16, and their softmax and its gradient in float32.
         """
         layers = sum(bool(block.scores) for block in self.blocks)
-        kept = [block.kept for block in self.blocks if block.kept is not None]
-        if len(kept) < len(self.blocks) or not layers:
+        counted = [block.backward_bytes for block in self.blocks if block.backward_bytes is not None]
+        if len(counted) < len(self.blocks) or not layers:
             return None
-        body = sum(kept) + (sum(block.widened for block in self.blocks) if mixed else 0)
+        body = sum(counted) + (sum(block.widened for block in self.blocks) if mixed else 0)
         if recomputed:
             body = layers * self.hidden * (4 if mixed else 2) + body // layers
         return body + self.hidden * (11 if mixed else 8) + 10 * self.vocab

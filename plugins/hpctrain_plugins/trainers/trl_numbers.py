@@ -123,14 +123,14 @@ class _Memory:
     def activations_gb(self, options: Any, shape: Shape) -> float | None:
         """Of the rows that a GPU takes at once; not an adapter's, to which dropout adds."""
         recomputed = options.activation_checkpointing
-        kept = shape.kept(mixed=self.mixed, recomputed=recomputed)
-        if kept is None:
+        of_token = shape.backward_bytes(mixed=self.mixed, recomputed=recomputed)
+        if of_token is None:
             return None
         # autocast keeps the matrices' copies in bfloat16, unless ZeRO or FSDP hold them otherwise
         matrices = shape.hidden * shape.vocab if recomputed else shape.active
         copies = matrices * 2 if self.mixed and not self.stage else 0
         tokens: int = options.per_device_train_batch_size * options.max_length
-        return round((tokens * kept + copies) / _GB, 3)
+        return round((tokens * of_token + copies) / _GB, 3)
 
     @property
     def loading_gb(self) -> float:
