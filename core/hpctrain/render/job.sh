@@ -15,6 +15,16 @@ hpc_module() {  # module files read unset variables and may return non-zero with
     return 1
   fi
   set -u
+  [[ ${HPC_PYTHON:-/} == /* ]] || hpc_python
+}
+
+hpc_python() {  # scripts of another machine look for a Python that is new enough, again with each module
+  for HPC_PYTHON in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+    hpc_lacks=''
+    "$HPC_PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && break
+    HPC_PYTHON=python3 hpc_lacks="no Python from 3.10 on is in PATH on $(hostname)"
+  done
+  export HPC_PYTHON
 }
 
 hpc_port() {  # the same on every node, another one after a requeue, below the ephemeral range
@@ -235,6 +245,7 @@ hpc_close() {  # code, signal: what job.sh does at its end, done by a guard beca
 
 hpc_start() {  # the scheduler's starter, again where `hpc_again` says that nothing began
   local code=0
+  [[ -z ${hpc_lacks:-} ]] || echo "hpctrain: $hpc_lacks" >&2
   if [[ $hpc_signal ]]; then # nothing runs yet that could hear it
     echo "hpctrain: told to end ($hpc_signal) before the ranks began" >&2
     [[ $hpc_signal == TERM ]] && return 143

@@ -55,9 +55,7 @@ def on_hang(planned: PlannedStep, plan: Plan) -> str:
 
 def vets(planned: PlannedStep, plan: Plan, shape: Shape) -> bool:
     """Whether the nodes are measured before the training, which takes them one process on each."""
-    nodes, choice = planned.step.launch.nodes, plan.run.resources.vet
-    is_wanted = nodes >= plan.cluster.launch.vet_nodes if choice is None else choice
-    return planned.name == chain.TRAIN and nodes > 1 and is_wanted and bool(shape.start_vet)
+    return planned.name == chain.TRAIN and chain.is_vetted(plan) and bool(shape.start_vet)
 
 
 def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str:
@@ -201,13 +199,14 @@ def _watch(step: str, response: str) -> tuple[str, ...]:
 
 def _outer(plan: Plan, binding: Binding, *, secrets: bool) -> list[str]:
     """The variables that core itself gives to every job."""
-    variables: dict[str, Word] = {
-        "HPC_PYTHON": binding.python,
-        "HPC_CHECKPOINTS": Join(Loc("checkpoints", plan.run.name), Raw('/"${HPC_RUN##*/}"')),
-    }
+    checkpoints = Join(Loc("checkpoints", plan.run.name), Raw('/"${HPC_RUN##*/}"'))
+    variables: dict[str, Word] = {"HPC_CHECKPOINTS": checkpoints}
     if secrets:
         variables["HPC_SECRETS"] = _secrets(plan, Var("HPC_STEP"))
-    return [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
+    if is_known := "/" in binding.python:
+        variables["HPC_PYTHON"] = binding.python
+    lines = [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
+    return lines if is_known else [*lines, "hpc_python"]
 
 
 def _secrets(plan: Plan, step: Word) -> Join:

@@ -26,8 +26,8 @@ export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/nanotron-wikitext/"${HPC_RUN##*/}"
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=(?P<step>\d+)' --last=model_config.json --pointer=latest.txt
 hpc_watch_saves "${HPC_CHECKPOINTS}" '--name=(?P<step>\d+)' --last=model_config.json --pointer=latest.txt

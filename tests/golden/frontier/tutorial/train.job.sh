@@ -27,9 +27,9 @@ export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/lustre/orion/abc123/scratch/somebody/hpctrain/checkpoints/finetune_llama3_ds/"${HPC_RUN##*/}"
 export HPC_SECRETS=/ccs/home/somebody/.local/state/hpctrain/secrets/finetune_llama3_ds-"${HPC_RUN##*/}"/"${HPC_STEP}"
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module reset

@@ -26,8 +26,8 @@ export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_RUN##*/}"
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_module reset
 hpc_module load PrgEnv-cray

@@ -26,8 +26,8 @@ export HPC_HEAD=127.0.0.1
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/leonardo_work/abc123/somebody/hpctrain/checkpoints/capybara-lora-node/"${HPC_RUN##*/}"
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module load gcc/12.2.0

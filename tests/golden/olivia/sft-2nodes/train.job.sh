@@ -28,8 +28,8 @@ export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-nodes/"${HPC_RUN##*/}"
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module load NRIS/GPU
