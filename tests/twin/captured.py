@@ -23,7 +23,6 @@ from hpctrain.model.cluster import Cluster, Storage
 from hpctrain.runfile.facts import load_facts
 from tests.twin import captured_slurm, recorded
 from tests.twin.captured_modules import Modules
-from tests.twin.captured_slurm import ACCOUNT, PROJECT
 from tests.twin.site_file import HERE, ROOT, Honest, Library, Overlay, Proxy, Site, overlay_of
 
 if TYPE_CHECKING:
@@ -34,7 +33,9 @@ UNKNOWN_VERSION = "2.0.0"
 """Of a library whose file does not say it: it exports what the first ones did."""
 _VOLATILE = re.compile(r"(?<=kib=)(\d+) \d+|(?<=files=)(\d+) \d+|(?<=\"ahead\": )-?\d+()")
 """What another look finds otherwise: what is free, and how far the clock is off."""
-TEMPLATES = {"ACCOUNT": "{account}", "PROJECT": PROJECT, "UID": "{uid}", "USER": "{user}"}
+ACCOUNT = "capture.p1"
+"""Of a cluster without a twin of ours; a capture has a word in the place of the real one."""
+TEMPLATES = {"ACCOUNT": "{account}", "UID": "{uid}", "USER": "{user}"}
 """What a capture has in the place of names, as an overlay spells it."""
 _WORD = re.compile(r"(?<![A-Za-z0-9])(?:ACCOUNT|PROJECT|UID|USER)(?![A-Za-z0-9])")
 _PRINTENV = re.compile(r"printenv((?: \w+)+)\Z")
@@ -56,7 +57,8 @@ def site(path: Path) -> Site:
     one = read(path)
     home = _distribution(one.cluster)
     cluster = load_facts(home / f"hpc_{one.cluster}").cluster
-    overlay = _overlay(cluster, one.answers, "" if home.parent == ROOT else str(home.relative_to(HERE)))
+    facts = "" if home.parent == ROOT else str(home.relative_to(HERE))
+    overlay = _overlay(cluster, one.answers, facts, _account(one.cluster))
     return Site(name=one.cluster, cluster=_measured(cluster, one.answers), overlay=overlay, distribution=home)
 
 
@@ -94,29 +96,35 @@ def _distribution(cluster: str) -> Path:
     return ROOT / f"hpc_{cluster}"
 
 
-def _overlay(cluster: Cluster, answers: Mapping[str, Answer], facts: str) -> Overlay:
+def _account(cluster: str) -> str:
+    """As this site spells accounts, where its twin knows it: groups and folders are named after them."""
+    return overlay_of(cluster).account if (HERE / f"sites/{cluster}.toml").exists() else ACCOUNT
+
+
+def _overlay(cluster: Cluster, answers: Mapping[str, Answer], facts: str, account: str) -> Overlay:
     def out(name: str) -> str:
         return answers[name].out if name in answers and answers[name].code == 0 else ""
 
-    asked = examination.site_of(cluster, {"HOME": "/", "USER": "alice"}, ACCOUNT)
+    asked = examination.site_of(cluster, {"HOME": "/", "USER": "alice"}, account)
     expected = {question.name: question.expected for question in examination.questions(asked)}
     modules = Modules.of(answers, expected)
     return Overlay(
         login=out("name").strip() or "login",
-        account=ACCOUNT,
+        account=account,
         node=captured_slurm.nodes(cluster, answers),
         honest=HONEST,
         facts=facts,
         home="/home/{user}",
         edf="container_engine" in cluster.facts,
-        slurm=captured_slurm.conf(answers),
-        accounting=captured_slurm.accounting(cluster.name, answers),
+        slurm=captured_slurm.conf(answers, account),
+        accounting=captured_slurm.accounting(account, answers),
         system_modules=modules.system,
         module=modules.files,
         library=tuple(_libraries(out("network stack"))),
-        variables=dict(_variables(answers)),
+        variables={name: _template(value, account) for name, value in _variables(answers)},
         proxy=_proxy(answers),
         recorded=recorded.programs(answers),
+        made=tuple(_template(path, account) for path in _made(answers)),
         present=(*_present(answers), *_named(named_paths(asked), modules, out("modules of training"))),
     )
 
@@ -139,7 +147,7 @@ def _sized(row: Storage, answer: Answer | None) -> Storage:
 
 
 def _variables(answers: Mapping[str, Answer]) -> Iterator[tuple[str, str]]:
-    """Variables of a login shell, as a twin's overlay spells them."""
+    """Variables of a login shell."""
     lines = answers["variables of paths"].out.splitlines() if "variables of paths" in answers else []
     pairs = [tuple(line.split("=", 1)) for line in lines if "=" in line]
     for name, answer in answers.items():
@@ -149,9 +157,14 @@ def _variables(answers: Mapping[str, Answer]) -> Iterator[tuple[str, str]]:
                 zip(names[1].split(), values, strict=True) if len(values) == len(names[1].split()) else ()
             )
     for name, value in pairs:
-        template = _WORD.sub(lambda match: TEMPLATES[match[0]], value)
-        if template and "HOME" not in template:
-            yield name, template
+        if value and "HOME" not in value:
+            yield name, value
+
+
+def _template(text: str, account: str) -> str:
+    """As an overlay spells it; `brics.p1` is the project p1, as for who wrote the capture."""
+    words = {**TEMPLATES, "PROJECT": account.rpartition(".")[2]}
+    return _WORD.sub(lambda match: words[match[0]], text)
 
 
 def _libraries(text: str) -> Iterator[Library]:
@@ -181,6 +194,14 @@ def _present(answers: Mapping[str, Answer]) -> Iterator[str]:
     for name, answer in answers.items():
         if name.startswith("verify ls /"):
             yield from (line for line in answer.out.splitlines() if line.startswith("/"))
+
+
+def _made(answers: Mapping[str, Answer]) -> Iterator[str]:
+    """The folders of roles that were there."""
+    for name, answer in answers.items():
+        at = re.match(r"at=(.+)\nfolder=1", answer.out)
+        if name.startswith("role ") and at:
+            yield at[1].replace("HOME", "/home/USER")
 
 
 def _named(paths: tuple[str, ...], modules: Modules, out: str) -> Iterator[str]:
