@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from hpctrain.doctor import together
 from tests.twin import captured
 from tests.twin.disagreements import BEFORE, CHANGES, CLOCK_PORT, SLOW_CLOCK
 from tests.twin.faults import fault
 from tests.twin.fixtures import Start
-from tests.twin.life import Twin
+from tests.twin.life import TORCH, Twin, torch_python
 from tests.twin.services.inside import ready, shadow
 from tests.twin.user import User
 
@@ -54,6 +55,7 @@ def test_compute_nodes_of_isambard(own_twin: Start, tmp_path: Path) -> None:
     user = site(own_twin, "isambard")
     account = user.twin.site.overlay.account
     words = ("doctor", "--account", account, "--seconds", "240", "--job", "-N", "2", "--json")
+    words += ("--python", f"{TORCH}/bin/python") if torch_python() else ()
     done = user.hpctrain(*words, timeout=600, env={"HPCTRAIN_SITE": ""})
     told = json.loads(done.stdout)
     assert "findings" in told, done.stdout + done.stderr
@@ -65,6 +67,9 @@ def test_compute_nodes_of_isambard(own_twin: Start, tmp_path: Path) -> None:
     assert any(fact.startswith("plugin-all-to-all: plugin 1.8.1") for fact in rows)
     assert rows["the clock beside the login node's"]["verdict"] == "ok"
     assert rows["role nodelocal"]["verdict"] == "ok"
+    engine = "gloo" if torch_python() else "sockets"
+    assert rows[together.VALUES]["found"].endswith(f"over {engine}"), done.stdout
+    assert rows[together.BANDWIDTH]["found"].endswith(f"over {engine}"), done.stdout
     _rebuilt(user, tmp_path)  # the capture of somebody who has run something here
 
 

@@ -112,7 +112,7 @@ class _Redactor:
     def answered(self, question: Question, answer: Answer) -> dict[str, Any]:
         """The answer as JSON has it. One that is judged otherwise without the names that were taken out
         counts as not given: whoever reads the file would find a difference that the machine has not."""
-        fields = {
+        fields: dict[str, Any] = {
             name: self.text(value) if isinstance(value, str) else value
             for name, value in attrs.asdict(answer).items()
         }
