@@ -7,8 +7,8 @@ from typing import Any
 
 from hpctrain.doctor.question import Answer, Finding, Question, Verdict
 from hpctrain.doctor.site import Site
-from hpctrain_job import documents
 from hpctrain_job.collectives.measured import gigabytes_per_second
+from hpctrain_job.files import documents
 from hpctrain_job.node_answers import PYTHON
 
 AREA = "compute nodes"

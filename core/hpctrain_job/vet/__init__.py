@@ -4,6 +4,3 @@ Each one alone first: `node.py` measures it, `judgement.py` compares them (pure)
 what a dead node does not say speaks against it. Then the fit ones in pairs (`partners.py`), inside the
 environment: `sweep.py` measures, `together.py` compares (pure). `judge.py` writes what follows.
 """
-
-TOO_FEW = 80
-"""The exit code of a job with too few nodes that are fit."""
