@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from hpctrain.doctor.question import Answer, Finding, Question, Verdict
@@ -29,19 +30,21 @@ def question(site: Site, python: str) -> Question:
         if row is None:
             return
         if row["fault"]:
-            yield asked.finding(
+            yield question_of_values.finding(
                 Verdict.DIFFERS, row["fault"], "the node, or its network: name it to the site"
             )
             return
-        wrong = [name for name, one in row["operations"].items() if not one["right"]]
+        wrong = [name for name, result in row["operations"].items() if not result["right"]]
         names = ", ".join(dict.fromkeys(name.split()[0] for name in row["operations"]))
         if wrong:
             todo = "do not train with these nodes; name them to the site"
-            yield asked.finding(Verdict.DIFFERS, f"{', '.join(wrong)}: other values than were sent", todo)
+            yield question_of_values.finding(
+                Verdict.DIFFERS, f"{', '.join(wrong)}: other values than were sent", todo
+            )
         else:
-            yield asked.finding(Verdict.OK, f"right: {names} over {row['engine']}")
+            yield question_of_values.finding(Verdict.OK, f"right: {names} over {row['engine']}")
 
-    asked = Question(
+    question_of_values = Question(
         name=NAME,
         area=AREA,
         fact=VALUES,
@@ -52,48 +55,44 @@ def question(site: Site, python: str) -> Question:
         seconds=SECONDS,
         todo="hpctrain logs hpctrain-doctor",
     )
-    return asked
+    return question_of_values
 
 
 def bandwidth(answers: Iterable[Mapping[str, Answer]]) -> Iterator[Finding]:
     """One line for all: the slowest of them is what a training waits for."""
-    rows = [row for one in answers if NAME in one and (row := _row(one[NAME])) and not row["fault"]]
+    rows = [row for report in answers if NAME in report and (row := _row(report[NAME])) and not row["fault"]]
     measured = [(_largest(row), row) for row in rows]
     slowest = min((speed, row["engine"], row["bytes"]) for speed, row in measured) if measured else None
     if slowest is None:
         return
     speed, engine, size = slowest
-    what = f"{speed:.2f} GB/s a node, {size / 2**20:.0f} MB over {engine}"
+    speed_text = f"{speed:.2f} GB/s a node, {size / 2**20:.0f} MB over {engine}"
     yield Finding(
         area=AREA,
         fact=BANDWIDTH,
         verdict=Verdict.UNKNOWN,
-        found=what,
+        found=speed_text,
         todo="" if engine != PLAIN else "TCP alone was measured; --python PATH names one with torch there",
     )
 
 
 def _largest(row: dict[str, Any]) -> float:
     """Of the largest all-reduce; its size is left in the row."""
-    one = max(
-        (one for name, one in row["operations"].items() if name.startswith(OVER)),
-        key=lambda one: one["bytes"],
-        default={"bytes": 0, "seconds": 1.0},
-    )
-    row["bytes"] = one["bytes"]
-    return gigabytes_per_second(one, row["world"])
+    reduced = (result for name, result in row["operations"].items() if name.startswith(OVER))
+    result = max(reduced, key=itemgetter("bytes"), default={"bytes": 0, "seconds": 1.0})
+    row["bytes"] = result["bytes"]
+    return gigabytes_per_second(result, row["world"])
+
+
+def _result(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"right": row["right"] is True, "seconds": float(row["seconds"]), "bytes": int(row["bytes"])}
 
 
 def _row(answer: Answer) -> dict[str, Any] | None:
     """What the node printed last; None where it is nothing of ours."""
     try:
         row = documents.parse((answer.out.splitlines() or [""])[-1].encode())
-        operations = {
-            str(name): {
-                "right": one["right"] is True, "seconds": float(one["seconds"]), "bytes": int(one["bytes"])
-            }
-            for name, one in row.get("operations", {}).items()
-        }  # fmt: skip
+        operations = {str(name): _result(result) for name, result in row.get("operations", {}).items()}
         texts = {"engine": str(row.get("engine", "")), "fault": str(row.get("fault", ""))}
         return {**texts, "world": int(row["world"]), "operations": operations}
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -12,7 +12,7 @@ from hpctrain.model.words import Secret, Word
 from hpctrain.plan import chain
 from hpctrain.render import shell
 
-ALONE, OUTSIDE, INSIDE = "vet.sh", "sweep.sh", "sweep_task.sh"
+BY_ITSELF, OUTSIDE, INSIDE = "vet.sh", "sweep.sh", "sweep_task.sh"
 
 
 @frozen(kw_only=True)
@@ -28,11 +28,11 @@ class Vetting:
     def lines(self, planned: PlannedStep, binding: Binding) -> tuple[str, ...]:
         """Of job.sh, behind the modules and in front of the ranks."""
         folder, needed = f"steps/{planned.name}", planned.step.launch.nodes
-        alone, inside = shell.words(self.start, binding), shell.words(self.start_inside, binding)
+        starter, starter_inside = shell.words(self.start, binding), shell.words(self.start_inside, binding)
         return (
             "hpc_vetting",
-            f"hpc_vet {needed} {alone} bash {folder}/{ALONE}",
-            f"hpc_sweep {needed} {inside} bash {folder}/{OUTSIDE}",
+            f"hpc_vet {needed} {starter} bash {folder}/{BY_ITSELF}",
+            f"hpc_sweep {needed} {starter_inside} bash {folder}/{OUTSIDE}",
             "hpc_vetted",
         )
 
@@ -46,7 +46,7 @@ class Vetting:
         wrap = shell.words(planned.around.wrap, binding)
         head = ("#!/bin/bash", "set -uo pipefail", 'cd "$HPC_RUN" || exit 0')
         texts = {
-            ALONE: (
+            BY_ITSELF: (
                 *head,
                 *rank,
                 f'export PYTHONPATH="{job_zip}"',

@@ -8,20 +8,22 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
-
-import torch
-from torch import distributed
 
 from hpctrain_job.collectives.place import Place
 
+torch: Any = import_module("torch")
+"""The environment's: who has none does not come here."""
+distributed: Any = import_module("torch.distributed")
 COUNTS = {"cpu": 2**20, "cuda": 2**24}
 """Numbers of four bytes in a collective: 4 MB, 64 MB."""
 ROWS = {"cpu": 512, "cuda": 8192}
 """Of the matrices of a product."""
 ROUNDS = 5
 _PERIOD = 8
-Run = Callable[[Place, torch.device, int], Callable[[], bool]]
+Device = Any
+Run = Callable[[Place, Device, int], Callable[[], bool]]
 """An operation, which gives back what checks its values: checking is no part of its time."""
 _UNOFFERED = ("does not support", "not support", "not implemented", "no backend")
 
@@ -69,7 +71,7 @@ def gpus() -> int:
     return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
 
 
-def _row(place: Place, device: torch.device, run: Run) -> dict[str, Any] | None:
+def _row(place: Place, device: Device, run: Run) -> dict[str, Any] | None:
     """None where the library does not offer it."""
     count = COUNTS[device.type] // place.world * place.world
     times, is_right = [], True
@@ -87,27 +89,27 @@ def _row(place: Place, device: torch.device, run: Run) -> dict[str, Any] | None:
     return {"right": is_right, "seconds": min(times), "bytes": 4 * count}
 
 
-def _all_reduce(place: Place, device: torch.device, count: int) -> Callable[[], bool]:
+def _all_reduce(place: Place, device: Device, count: int) -> Callable[[], bool]:
     values = torch.full((count,), float(place.rank + 1), device=device)
     distributed.all_reduce(values)
     return lambda: _is_all(values, place.world * (place.world + 1) / 2)
 
 
-def _all_gather(place: Place, device: torch.device, count: int) -> Callable[[], bool]:
+def _all_gather(place: Place, device: Device, count: int) -> Callable[[], bool]:
     part = torch.full((count // place.world,), float(place.rank + 1), device=device)
     parts = [torch.zeros_like(part) for _ in range(place.world)]
     distributed.all_gather(parts, part)
     return lambda: all(_is_all(values, rank + 1) for rank, values in enumerate(parts))
 
 
-def _reduce_scatter(place: Place, device: torch.device, count: int) -> Callable[[], bool]:
+def _reduce_scatter(place: Place, device: Device, count: int) -> Callable[[], bool]:
     values = torch.full((count,), float(place.rank + 1), device=device)
     part = torch.zeros(count // place.world, device=device)
     distributed.reduce_scatter_tensor(part, values)
     return lambda: _is_all(part, place.world * (place.world + 1) / 2)
 
 
-def _all_to_all(place: Place, device: torch.device, count: int) -> Callable[[], bool]:
+def _all_to_all(place: Place, device: Device, count: int) -> Callable[[], bool]:
     part = count // place.world
     values = torch.full((count,), float(place.rank + 1), device=device)
     arrived = torch.zeros_like(values)
@@ -117,18 +119,18 @@ def _all_to_all(place: Place, device: torch.device, count: int) -> Callable[[], 
     )
 
 
-def _is_all(values: torch.Tensor, number: float) -> bool:
+def _is_all(values: Any, number: float) -> bool:
     return bool((values == number).all())
 
 
-def _device(gpu: int | None) -> torch.device:
+def _device(gpu: int | None) -> Device:
     if gpu is None:
         return torch.device("cpu")
     torch.cuda.set_device(gpu)
     return torch.device("cuda", gpu)
 
 
-def _now(device: torch.device) -> float:
+def _now(device: Device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter()

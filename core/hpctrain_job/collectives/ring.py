@@ -33,14 +33,14 @@ def measured(place: Place) -> dict[str, Any]:
 
 
 def _reduced(place: Place, size: int, ahead: socket.socket, behind: socket.socket) -> dict[str, Any]:
-    mine = _values(place.rank, size)
+    values = _values(place.rank, size)
     expected = 0
     for rank in range(place.world):
         expected ^= int.from_bytes(_values(rank, size), "little")
     times, is_right = [], True
     for _ in range(ROUNDS):
         began = time.perf_counter()
-        total = _all_reduce(place, mine, ahead, behind)
+        total = _all_reduce(place, values, ahead, behind)
         times.append(time.perf_counter() - began)
         is_right = is_right and int.from_bytes(total, "little") == expected
     return {"right": is_right, "seconds": min(times), "bytes": size}
@@ -59,8 +59,8 @@ def _all_reduce(place: Place, data: bytes, ahead: socket.socket, behind: socket.
         arrived = _exchanged(parts[number], ahead, behind, place.seconds)
         number = (number - 1) % place.world
         if turn < place.world - 1:
-            both = int.from_bytes(parts[number], "little") ^ int.from_bytes(arrived, "little")
-            arrived = both.to_bytes(len(parts[number]), "little")
+            reduced = int.from_bytes(parts[number], "little") ^ int.from_bytes(arrived, "little")
+            arrived = reduced.to_bytes(len(parts[number]), "little")
         parts[number] = arrived
     return b"".join(parts)
 
@@ -138,9 +138,9 @@ def _told_to_all(place: Place, port: int, until: float) -> list[tuple[str, int]]
                 count = f"{len(addresses)} of {place.world}"
                 raise TimeoutError(f"{count} came within {place.seconds:g} s") from None
             stack.enter_context(link)
-            rank, other = _introduced(link)
+            rank, own_port = _introduced(link)
             if 0 < rank < place.world and rank not in addresses:
-                addresses[rank] = (host, other)
+                addresses[rank] = (host, own_port)
                 links.append(link)
         table = [addresses[rank] for rank in range(place.world)]
         for link in links:

@@ -55,11 +55,11 @@ def sweeps(folder: Path, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _round(row: Any) -> dict[str, Any]:
     operations = {
         str(name): {
-            "right": one["right"] is True,
-            "seconds": float(one["seconds"]),
-            "bytes": int(one["bytes"]),
+            "right": result["right"] is True,
+            "seconds": float(result["seconds"]),
+            "bytes": int(result["bytes"]),
         }
-        for name, one in row["operations"].items()
+        for name, result in row["operations"].items()
     }
     texts = {key: str(row[key]) for key in ("partner", "engine", "device", "fault")}
     return {**texts, "operations": operations}

@@ -23,8 +23,8 @@ def pairs(count: int) -> list[list[tuple[int, int]]]:
 
 def of(number: int, count: int) -> list[tuple[int, int, int] | None]:
     """For each round the pair of this node with its place among the pairs, or None where it rests."""
-    found: list[tuple[int, int, int] | None] = []
+    meetings: list[tuple[int, int, int] | None] = []
     for row in pairs(count):
-        mine = ((place, *pair) for place, pair in enumerate(row) if number in pair)
-        found.append(next(mine, None))
-    return found
+        meeting = ((place, *pair) for place, pair in enumerate(row) if number in pair)
+        meetings.append(next(meeting, None))
+    return meetings

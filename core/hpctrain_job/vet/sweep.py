@@ -83,10 +83,10 @@ class _Node:
         faults = [row["fault"] for row in rows if "fault" in row]
         operations: dict[str, dict[str, Any]] = {}
         for row in rows:
-            for name, one in row.get("operations", {}).items():
-                worst = operations.setdefault(name, dict(one))
-                worst["right"] = worst["right"] and one["right"]
-                worst["seconds"] = max(worst["seconds"], one["seconds"])
+            for name, result in row.get("operations", {}).items():
+                worst = operations.setdefault(name, dict(result))
+                worst["right"] = worst["right"] and result["right"]
+                worst["seconds"] = max(worst["seconds"], result["seconds"])
         first = rows[0]
         return {
             "round": number,
@@ -178,9 +178,9 @@ class _Worker:
     def row(self, until: float) -> dict[str, Any]:
         """Its next line; libraries may print others."""
         while True:
-            line, end, rest = self._read.partition(b"\n")
+            line, end, tail = self._read.partition(b"\n")
             if end:
-                self._read = rest
+                self._read = tail
                 with contextlib.suppress(ValueError):
                     row = json.loads(line)
                     if isinstance(row, dict):

@@ -53,13 +53,13 @@ def engines(reports: Reports) -> str:
 
 def _faults(report: Mapping[str, Any], usual: float, product: float) -> Iterator[Fault]:
     for number, row in enumerate(report["products"]):
-        what = f"GPU {number}" if row.get("device") == "cuda" else "a processor"
+        subject = f"GPU {number}" if row.get("device") == "cuda" else "a processor"
         if row.get("fault"):
-            yield Fault("no product", f"{what}: {row['fault']}")
+            yield Fault("no product", f"{subject}: {row['fault']}")
         elif row.get("right") is False:
-            yield Fault("wrong product", f"{what} multiplies matrices wrongly")
+            yield Fault("wrong product", f"{subject} multiplies matrices wrongly")
         elif row.get("device") == "cuda" and row["seconds"] > SLOW * product:
-            text = f"{what} takes {row['seconds']:.3f} s for a product, others {product:.3f} s"
+            text = f"{subject} takes {row['seconds']:.3f} s for a product, others {product:.3f} s"
             yield Fault("slow GPU", text)
     rounds = [_of_round(row, usual) for row in report["rounds"]]
     if rounds and all(rounds):
@@ -72,7 +72,7 @@ def _faults(report: Mapping[str, Any], usual: float, product: float) -> Iterator
 def _of_round(row: Mapping[str, Any], usual: float) -> Fault | None:
     if row["fault"]:
         return Fault("no collective", row["fault"])
-    wrong = [name for name, one in row["operations"].items() if not one["right"]]
+    wrong = [name for name, result in row["operations"].items() if not result["right"]]
     if wrong:
         return Fault("wrong collective", f"{', '.join(wrong)}: other values than were sent")
     seconds = _seconds(row)
@@ -90,7 +90,7 @@ def _usual(reports: Reports) -> float:
 
 def _seconds(row: Mapping[str, Any]) -> float:
     """Of the largest all-reduce."""
-    times = [one["seconds"] for name, one in row["operations"].items() if name.startswith(OVER)]
+    times = [result["seconds"] for name, result in row["operations"].items() if name.startswith(OVER)]
     return max(times, default=0.0)
 
 
