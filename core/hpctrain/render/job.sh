@@ -319,24 +319,11 @@ hpc_wait() {
   return "$code"
 }
 
-hpc_fabric() {  # beside the ranks: which network NCCL took, by rank 0's log; a slow one ends the job
-  local proof=$1 refuse=$2 log=logs/$HPC_STEP.rank0.log file=steps/$HPC_STEP/fabric from seen
-  rm -f "$file"
-  from=$(($(stat -c %s -- "$log" 2>/dev/null || echo 0) + 1))
-  exec {seen}< <(exec tail -c "+$from" --pid=$$ -F -- "$log" 2>/dev/null)
+hpc_fabric() {  # WORDS...: beside the ranks: which network NCCL took on each node; a slow one may end the job
+  rm -f "steps/$HPC_STEP"/fabric{,.json}
+  PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.fabric.watch --step="$HPC_STEP" --parent=$$ "$@" \
+    </dev/null &
   hpc_tail=$!
-  {
-    # read ends with the first such line, and with the job: a pipe would wait until tail writes once more
-    IFS= read -r line < <(exec grep -aPm1 -- "$refuse|$proof" <&"$seen") || exit 0
-    if grep -qP -- "$refuse" <<<"$line"; then
-      echo "refused: $line" >"$file"
-      echo "hpctrain: stopped, the nodes do not talk over the fast network: $line" >&2
-      kill -s TERM $$
-    else
-      echo "proven: $line" >"$file"
-    fi
-  } &
-  exec {seen}<&-
 }
 
 # hpc_source CODE [own]: the run's own copy of its code: programs write beside it, and the next attempt finds what they
