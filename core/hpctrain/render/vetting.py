@@ -69,7 +69,7 @@ class Vetting:
                 f'exec timeout 55 "$python" -m hpctrain_job.vet.sweep {folder}/vet',
             ),
         }
-        return {f"{folder}/{name}": "\n".join(lines) + "\n" for name, lines in texts.items()}
+        return {f"{folder}/{name}": shell.script(lines) for name, lines in texts.items()}
 
 
 def is_wanted(planned: PlannedStep, plan: Plan) -> bool:

@@ -64,7 +64,7 @@ def convert(
     quantised.check(model, options)
     model.crcs |= record.checksums(model, source)
     if options.verify == "logits":
-        from hpctrain_plugins.checkpoints.logits import hf
+        from hpctrain_plugins.checkpoints.logits import hf  # few compare logits
 
         hf.check(model.config)
     _check_choices(target_format, writer, options)
@@ -169,7 +169,7 @@ def _plainly(options: ConvertOptions) -> ConvertOptions:
 def _logits(
     model: Model, again: Model, folder: Path, options: ConvertOptions, report: Report
 ) -> dict[str, Any]:
-    from hpctrain_plugins.checkpoints.logits.compare import Side, compare
+    from hpctrain_plugins.checkpoints.logits.compare import Side, compare  # few compare logits
 
     source = Side(report.source, report.source_format, model, options)
     target = Side(folder, report.target_format, again, _plainly(options))

@@ -218,7 +218,7 @@ def packs(setting: bool | str, run: RunSpec, cluster: Cluster) -> bool:
         return bool(setting)
     if NODE not in cluster.storage:
         return False
-    from hpctrain.toolbox import SHARED_START, best_start
+    from hpctrain.toolbox import SHARED_START, best_start  # a run file may say it
 
     ranks = max(1, cluster.hardware.gpus_per_node)
     return best_start(node_count(run.resources, cluster), ranks, node_disk=True) != SHARED_START
@@ -226,6 +226,6 @@ def packs(setting: bool | str, run: RunSpec, cluster: Cluster) -> bool:
 
 def spreads(run: RunSpec, cluster: Cluster) -> bool:
     """Whether one broadcast is predicted to be quicker than all these nodes reading the archive."""
-    from hpctrain.toolbox import broadcast_pays
+    from hpctrain.toolbox import broadcast_pays  # few environments are packed
 
     return broadcast_pays(node_count(run.resources, cluster))
