@@ -17,7 +17,7 @@ from hpctrain.model.step import Launch, Ranks, Step
 from hpctrain.plan.facts import training_layer
 from hpctrain.run.prepare import jobzip
 from hpctrain.runfile.facts import load_facts
-from hpctrain_job.fabric.lines import Seen
+from hpctrain_job.fabric.lines import NodeNetwork
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "core/hpctrain/render/job.sh"
@@ -120,16 +120,16 @@ def test_one_slow_node_of_three_stops_the_job_or_is_said(tmp_path: Path, on_slow
 
 
 def test_infiniband_counts_its_adapters_and_asks_no_provider() -> None:
-    seen = Seen()
+    network = NodeNetwork()
     for line in (
         "NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [2]mlx5_2:1/IB [3]mlx5_3:1/IB [RO]; OOB ib0",
         "NCCL INFO Using network IB",
         "NCCL INFO Channel 00 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA",
         "NCCL INFO Channel 01/0 : 1[1] -> 2[2] via SHM/direct/direct",
     ):
-        seen.read(line, *map(re.compile, facts("leonardo")))
-    assert (seen.adapters, seen.network, seen.over_network, seen.gpu_direct) == (4, "IB", 1, 1)
-    assert seen.document()["state"] == "proven"
+        network.read(line, *map(re.compile, facts("leonardo")))
+    assert (network.adapters, network.network, network.over_network, network.gpu_direct) == (4, "IB", 1, 1)
+    assert network.document()["state"] == "proven"
 
 
 def test_one_node_is_not_asked_and_neither_is_who_turned_it_off() -> None:

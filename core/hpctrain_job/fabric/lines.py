@@ -21,7 +21,7 @@ _GPU_DIRECT = "GDRDMA"
 
 
 @dataclass
-class Seen:
+class NodeNetwork:
     """One node, as far as its lines went."""
 
     plugin: str = ""
@@ -74,37 +74,37 @@ class Seen:
         }
 
 
-_COMPARED: Mapping[str, Callable[[Seen], str]] = {
-    "adapters": lambda seen: str(seen.adapters or ""),
-    "as provider": lambda seen: seen.provider,
-    "as plugin": lambda seen: seen.plugin,
-    "GPU-direct": lambda seen: "some" if seen.gpu_direct else "",
+_COMPARED: Mapping[str, Callable[[NodeNetwork], str]] = {
+    "adapters": lambda network: str(network.adapters or ""),
+    "as provider": lambda network: network.provider,
+    "as plugin": lambda network: network.plugin,
+    "GPU-direct": lambda network: "some" if network.gpu_direct else "",
 }
 
 
-def differing(nodes: Mapping[str, Seen]) -> Iterator[str]:
+def differing(nodes: Mapping[str, NodeNetwork]) -> Iterator[str]:
     """Sentences about nodes that are not as most of them are."""
     for label, value_of in _COMPARED.items():
-        values = {name: value_of(seen) for name, seen in nodes.items() if seen.proven}
+        values = {name: value_of(network) for name, network in nodes.items() if network.proven}
         most = Counter(values.values()).most_common(1)
         for name, value in values.items():
             if value != most[0][0]:
                 yield f"{name} has {value or 'no'} {label}, most nodes {most[0][0] or 'no'}"
 
 
-def summary(nodes: Mapping[str, Seen]) -> str:
+def summary(nodes: Mapping[str, NodeNetwork]) -> str:
     """One line for people: what most of them have."""
-    silent = [name for name, seen in nodes.items() if not (seen.proven or seen.refused)]
-    first = next((seen for seen in nodes.values() if seen.proven), None)
+    silent = [name for name, network in nodes.items() if not (network.proven or network.refused)]
+    first = next((network for network in nodes.values() if network.proven), None)
     if first is None:
         return f"{len(nodes)} nodes, none of which says which network it took"
-    network = sum(seen.over_network for seen in nodes.values())
-    direct = sum(seen.gpu_direct for seen in nodes.values())
+    outward = sum(network.over_network for network in nodes.values())
+    direct = sum(network.gpu_direct for network in nodes.values())
     parts = [
         f"{len(nodes) - len(silent)} of {len(nodes)} nodes over {first.provider or first.network}",
         first.plugin,
         f"{first.adapters} adapters each" if first.adapters else "",
-        f"GPU-direct on {direct} of {network} channels" if network else "",
+        f"GPU-direct on {direct} of {outward} channels" if outward else "",
         f"nothing from {' '.join(silent[:4])}" if silent else "",
     ]
     return ", ".join(part for part in parts if part)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpctrain_job.fabric.lines import Seen, differing, summary
+from hpctrain_job.fabric.lines import NodeNetwork, differing, summary
 
 TICK = 0.5
 LIMIT = 900.0
@@ -54,14 +54,14 @@ class Watch:
     def __init__(self, folder: Path, step: str, nodes: int, per_node: int, starts: dict[str, int]) -> None:
         names = [f"{step}.rank{node * per_node}.log" for node in range(nodes)]
         self._logs = [_Log(folder / "logs" / name, starts.get(name, 0)) for name in names]
-        self._seen = [Seen() for _ in names]
+        self._networks = [NodeNetwork() for _ in names]
         self._names = [f"node {number}" for number in range(nodes)]
 
     @property
-    def nodes(self) -> dict[str, Seen]:
+    def nodes(self) -> dict[str, NodeNetwork]:
         return {
-            name if self._names.count(name) == 1 else f"{name}:{number}": seen
-            for number, (name, seen) in enumerate(zip(self._names, self._seen, strict=True))
+            name if self._names.count(name) == 1 else f"{name}:{number}": network
+            for number, (name, network) in enumerate(zip(self._names, self._networks, strict=True))
         }
 
     def read(self, proof: re.Pattern[str], refuse: re.Pattern[str]) -> bool:
@@ -72,7 +72,7 @@ class Watch:
                 is_new = True
                 if match := _PLACED.match(line):
                     self._names[number] = match[1]
-                self._seen[number].read(line, proof, refuse)
+                self._networks[number].read(line, proof, refuse)
         return is_new
 
 
@@ -105,15 +105,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         if watch.read(proof, refuse):
             first = first or now
         nodes = watch.nodes
-        slow = next(((name, seen) for name, seen in nodes.items() if seen.refused), None)
+        slow = next(((name, network) for name, network in nodes.items() if network.refused), None)
         if slow is not None:
             _refuse(folder, options, *slow, nodes)
             return
-        if proven is None and all(seen.proven for seen in nodes.values()):
+        if proven is None and all(network.proven for network in nodes.values()):
             proven = now
             _write(folder / "fabric", f"proven: {next(iter(nodes.values())).proven}\n")
         is_over = first is not None and now - first > LIMIT
-        are_all = proven is not None and all(seen.over_network for seen in nodes.values())
+        are_all = proven is not None and all(network.over_network for network in nodes.values())
         if are_all or is_over or (proven is not None and now - proven > CHANNELS):
             break
         time.sleep(TICK)
@@ -121,26 +121,28 @@ def main(argv: Sequence[str] | None = None) -> None:
         _tell(folder, watch.nodes)
 
 
-def _refuse(folder: Path, options: argparse.Namespace, name: str, seen: Seen, nodes: dict[str, Seen]) -> None:
+def _refuse(
+    folder: Path, options: argparse.Namespace, name: str, network: NodeNetwork, nodes: dict[str, NodeNetwork]
+) -> None:
     _document(folder, nodes)
     does_stop = options.on_slow == "stop"
-    _write(folder / "fabric", f"{'refused' if does_stop else 'slow'}: {name}: {seen.refused}\n")
+    _write(folder / "fabric", f"{'refused' if does_stop else 'slow'}: {name}: {network.refused}\n")
     begin = "hpctrain: stopped, " if does_stop else "hpctrain: "
-    print(f"{begin}the nodes do not talk over the fast network: {name}: {seen.refused}", file=sys.stderr)
+    print(f"{begin}the nodes do not talk over the fast network: {name}: {network.refused}", file=sys.stderr)
     if does_stop:
         os.kill(options.parent, signal.SIGTERM)
 
 
-def _tell(folder: Path, nodes: dict[str, Seen]) -> None:
+def _tell(folder: Path, nodes: dict[str, NodeNetwork]) -> None:
     _document(folder, nodes)
     print(f"hpctrain: network: {summary(nodes)}", file=sys.stderr)
     for sentence in differing(nodes):
         print(f"hpctrain: network: {sentence}", file=sys.stderr)
 
 
-def _document(folder: Path, nodes: dict[str, Seen]) -> None:
+def _document(folder: Path, nodes: dict[str, NodeNetwork]) -> None:
     document = {"v": 1, "job": os.environ.get("HPC_JOB", ""), "attempt": os.environ.get("HPC_ATTEMPT", "")}
-    rows = {name: seen.document() for name, seen in nodes.items()}
+    rows = {name: network.document() for name, network in nodes.items()}
     _write(folder / "fabric.json", json.dumps({**document, "nodes": rows}, indent=1) + "\n")
 
 
