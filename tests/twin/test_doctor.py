@@ -55,8 +55,8 @@ def test_compute_nodes_of_isambard(own_twin: Start, tmp_path: Path) -> None:
     user = site(own_twin, "isambard")
     account = user.twin.site.overlay.account
     words = ("doctor", "--account", account, "--seconds", "240", "--job", "-N", "2", "--json")
-    words += ("--python", f"{TORCH}/bin/python") if torch_python() else ()
-    done = user.hpctrain(*words, timeout=600, env={"HPCTRAIN_SITE": ""})
+    python = ("--python", f"{TORCH}/bin/python") if torch_python() else ()
+    done = user.hpctrain(*words, *python, timeout=600, env={"HPCTRAIN_SITE": ""})
     told = json.loads(done.stdout)
     assert "findings" in told, done.stdout + done.stderr
     rows = {row["fact"]: row for row in told["findings"] if row["area"] == "compute nodes"}
