@@ -116,6 +116,8 @@ class Overlay:
     """A program's path, and the script that gives the answers which a capture recorded."""
     present: tuple[str, ...] = ()
     """Files that are there and empty."""
+    made: tuple[str, ...] = ()
+    """Folders that alice made before: of somebody who has runs already."""
 
 
 @attrs.frozen(kw_only=True)

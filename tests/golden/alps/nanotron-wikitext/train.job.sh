@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of nanotron-wikitext on alps, plan 7dace8e9; starts in the run directory
+# step train of nanotron-wikitext on alps, plan 051bf6fe; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -142,7 +142,7 @@ profiler: null
 '
 } >steps/train/nanotron.yaml
 hpc_source /iopsstor/scratch/cscs/somebody/hpctrain/assets/git-a8a443f7b6d5
-hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
+hpc_fabric --nodes=2 --per-node=1 --on-slow=stop '--proof=NET/OFI Selected [Pp]rovider is cxi' '--refuse=Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/assets
 mkdir -p /capstor/scratch/cscs/somebody/hpctrain/checkpoints
 mkdir -p /iopsstor/scratch/cscs/somebody/hpctrain/env

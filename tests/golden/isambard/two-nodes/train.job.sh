@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER,PROJECTDIR,SCRATCHDIR
 #SBATCH --network=disable_rdzv_get
-# step train of regression on isambard, plan 0951e90e; starts in the run directory
+# step train of regression on isambard, plan 78dec25e; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -36,7 +36,7 @@ hpc_module load brics/aws-ofi-nccl/1.8.1
 export HPC_SOURCE="${HPC_RUN}"/source  # core: programs write beside their code, and the code itself serves other runs
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/projectdir/hpctrain/assets/.datasets-"${EUID}"  # trainers:command: what one run made of the data, the next one need not make again
 hpc_source /projectdir/hpctrain/assets/file-20c06a68a821
-hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
+hpc_fabric --nodes=2 --per-node=4 --on-slow=stop '--proof=NET/OFI Selected [Pp]rovider is cxi' '--refuse=Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 ln -sfn train.log logs/regression-"${HPC_JOB}".out
 hpc_trust /projectdir/hpctrain/env/uv-8456335b182c
 hpc_private HF_DATASETS_CACHE /projectdir/hpctrain/assets/.datasets-"${EUID}"
