@@ -1,1 +1,1 @@
-"""The technologies that clusters are composed of; each module is one plugin, imported only when chosen."""
+"""The technologies that clusters are composed of: a plugin is a module or a folder, imported when chosen."""

@@ -24,8 +24,8 @@ class Out:
         self.flags = flags
         self.environ = environ
         self.typed: Callable[[], Typed] | None = None
-        """How the run was opened; made when a hint or `next:` is written, which a plan seldom does."""
-        """How this command opened its run; proposed commands get the same options."""
+        """How the run was opened, for proposed commands to get the same options; made when one is written,
+        which a plan seldom does."""
 
     @classmethod
     def of(cls, flags: Flags, environ: Mapping[str, str]) -> Out:

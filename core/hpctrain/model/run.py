@@ -266,7 +266,7 @@ class RunSpec:
     train: TrainSpec = attrs.field(factory=TrainSpec)
     checkpoint: Checkpoint = attrs.field(factory=Checkpoint)
     env: Mapping[str, str] = attrs.field(factory=dict)
-    """Variables in every step's tasks; they win over all plugins."""
+    """Variables of the training's tasks; they win over all plugins."""
     secrets: tuple[str, ...] = ()
     """Names of tokens the run needs: "huggingface", "wandb" or one of `[secrets]` in settings. Training finds
     them in HF_TOKEN, WANDB_API_KEY, or the name in capitals."""

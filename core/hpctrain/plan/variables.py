@@ -16,7 +16,7 @@ class Level(enum.IntEnum):
     """The fixed order in which layers are folded; facts yield to hooks, the user has the last word."""
 
     CORE = 0
-    """What core gives to every step: secrets, names of logs."""
+    """What core gives: the steps' own variables; to training also tokens and where its logs lie."""
     PLACE = 1
     """Facts of the place where the step runs."""
     CLUSTER = 2

@@ -292,6 +292,7 @@ hpc_judge_nodes() {  # NEEDED WORDS...: who is unfit by what lies there
   unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
     --job="$HPC_JOB" --nodes="$HPC_VETTED" --count="$HPC_FIT" --needed="$needed" "$@") || code=$?
   ((code != 80)) || return 80 # hpctrain_job.attempts knows the code
+  ((code == 0)) || echo "hpctrain: nobody judged the nodes, exit code $code: all of them train" >&2
   [[ $unfit ]] || return 0
   for node in $HPC_VETTED; do
     if [[ ,$unfit, == *",$node,"* ]]; then ((HPC_FIT -= 1)); else fit+="$node "; fi

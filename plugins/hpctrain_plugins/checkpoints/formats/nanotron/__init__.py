@@ -1,4 +1,4 @@
-"""nanotron checkpoints, read: one file per tensor and rank, each with its place in the whole."""
+"""nanotron checkpoints, read and written: one file per tensor and rank, each with its place in the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPT-NeoX checkpoints, read: sharded, fused and replicated tensors back into whole ones."""
+"""GPT-NeoX checkpoints, read and written: sharded, fused and replicated tensors back into whole ones."""
 
 from __future__ import annotations
 
