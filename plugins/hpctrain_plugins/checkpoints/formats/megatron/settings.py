@@ -86,8 +86,9 @@ def heads_of(config: Mapping[str, Any]) -> Heads:
 
 def experts_of(config: Mapping[str, Any]) -> int:
     """How many experts a layer has, by a configuration of Hugging Face; 0 of a family without any."""
-    words = {"mixtral": "num_local_experts", "qwen3_moe": "num_experts"}
-    return int(config.get(words.get(str(config.get("model_type")), "")) or 0)
+    if config.get("model_type") not in ("mixtral", "qwen3_moe"):
+        return 0
+    return int(config.get("num_experts") or config.get("num_local_experts") or 0)  # transformers 4, and 5
 
 
 def to_hf(args: Mapping[str, Any], step: Path) -> dict[str, Any]:
