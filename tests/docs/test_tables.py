@@ -105,7 +105,11 @@ def test_variables_of_a_job_are_listed(tmp_path: Path) -> None:
     scripts = Session(path, environ={"HOME": str(tmp_path)}).files()
     of_a_job, of_a_rank, of_core = (
         {v for name in names for v in re.findall(r"\b(HPC_[A-Z_]+|WORK|PYTHONPATH)=", str(scripts[name]))}
-        for names in (["steps/train/job.sh"], ["steps/train/rank.sh"], ["steps/train/task.sh", "code/job.sh"])
+        for names in (
+            ["steps/train/job.sh"],
+            ["steps/train/rank.sh"],
+            ["steps/train/task.sh", "code/job.sh", "code/identity.sh"],
+        )
     )
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     paragraph = text.partition("Variables in every job")[2].partition("\n\n")[0]

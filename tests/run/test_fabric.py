@@ -25,7 +25,8 @@ def job(folder: Path, ranks: str, proof: str, refuse: str) -> tuple[subprocess.C
     rank = folder / "rank.sh"
     rank.write_text(f'exec >>"logs/train.rank0.log" 2>&1\n{ranks}\n')
     script = (
-        f"set -euo pipefail; export HPC_STEP=train HPC_JOB=1 HPC_ATTEMPT=0; . {SCRIPT}\n"
+        f"set -euo pipefail; export HPC_STEP=train HPC_JOB=1 HPC_ATTEMPT=0; "
+        f". {SCRIPT.with_name('identity.sh')}; . {SCRIPT}\n"
         'hpc_begin_job; hpc_fabric "$1" "$2"; hpc_start bash rank.sh'
     )
     began = time.monotonic()

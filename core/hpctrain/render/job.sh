@@ -355,6 +355,7 @@ hpc_begin_job() {
   trap hpc_end EXIT
   trap 'hpc_forward USR1' USR1
   trap 'hpc_forward TERM' TERM
+  hpc_identify
   rm -rf "steps/$HPC_STEP/exit" "steps/$HPC_STEP"/{hung,nodes,nothing-whole}
   hpc_note began
   # where this attempt begins in logs that all attempts append to: `diagnose` reads no earlier one's failure

@@ -15,8 +15,9 @@ from attrs import frozen
 from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.step import Launch
-from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
-from hpctrain.plan import chain, interval
+from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word
+from hpctrain.plan import chain, interval, tokens
+from hpctrain.plan.tokens import OWN_NAME
 from hpctrain.render import files, shell
 from hpctrain.render.guards import Guards
 from hpctrain.versions import RECORD
@@ -24,9 +25,6 @@ from hpctrain.versions import RECORD
 JOB_ZIP = "$HPC_RUN/code/job.zip"
 PULSE = "hpctrain_job/hangs/hook"
 """Where in it Python finds what begins the pulse of a rank."""
-STATE = "state"
-"""The role that holds secrets: private, never under a run directory."""
-
 
 _PLACED = 'echo "hpctrain: rank $HPC_RANK on $HOSTNAME, job $HPC_JOB, attempt $HPC_ATTEMPT"'
 """Where a rank runs, for people and for `logs --node`."""
@@ -137,6 +135,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         f"[[ ! -e {folder}/finished ]] || {{ echo 'step {step.name} is finished'; exit 0; }}",
         *(_chain_over(folder) if _links(planned, plan) else ()),
         *shape.job,
+        ". code/identity.sh",
         ". code/publish.sh",
         ". code/job.sh",
         *([f"hpc_claim {shape.tag}"] if shape.tag else []),
@@ -265,10 +264,10 @@ def _outer(plan: Plan, binding: Binding, *, secrets: bool) -> list[str]:
     """The variables that core itself gives to every job."""
     variables: dict[str, Word] = {
         "HPC_PYTHON": binding.python,
-        "HPC_CHECKPOINTS": Join(Loc("checkpoints", plan.run.name), Raw('/"${HPC_RUN##*/}"')),
+        "HPC_CHECKPOINTS": Join(Loc("checkpoints", plan.run.name), "/", OWN_NAME),
     }
     if secrets:
-        variables["HPC_SECRETS"] = _secrets(plan, Var("HPC_STEP"))
+        variables["HPC_SECRETS"] = tokens.folder_in_job(plan.run.name, Var("HPC_STEP"))
     return [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
 
 
@@ -283,7 +282,7 @@ def _chain_over(folder: str) -> tuple[str, ...]:
 
 def _chain_begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
     place = chain.stop_place(plan)
-    stop = Join(place, Raw('"${HPC_RUN##*/}"')) if place else ""
+    stop = Join(place, OWN_NAME) if place else ""
     return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
 
 
@@ -348,16 +347,6 @@ def _terms(plan: Plan, launch: Launch, handover: Handover | None, guards: Guards
             "unclear": handover.unclear,
         }
     return json.dumps({"v": RECORD, **terms}, indent=1, ensure_ascii=False) + "\n"
-
-
-def _secrets(plan: Plan, step: Word) -> Join:
-    """The folder of a step's tokens, by the name of the run's own folder."""
-    return Join(Loc(STATE, f"secrets/{plan.run.name}"), "-", Raw('"${HPC_RUN##*/}"'), "/", step)
-
-
-def secret_place(plan: Plan, step: str, secret: Secret) -> Join:
-    """The file of one token."""
-    return Join(_secrets(plan, step), "/", secret.name)
 
 
 def _shared(role: str, plan: Plan, binding: Binding) -> list[str]:

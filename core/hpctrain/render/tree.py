@@ -23,7 +23,7 @@ from hpctrain.render.run_sh import run_sh
 from hpctrain.versions import RECORD
 
 Render = Callable[[PlannedStep, Plan, Binding], JobFiles]
-HELPERS = ("publish.sh", "job.sh")
+HELPERS = ("identity.sh", "publish.sh", "job.sh")
 
 
 @frozen(kw_only=True)

@@ -84,6 +84,7 @@ def execute(
 ) -> Outcome:
     """Do what is left of the run; `states` are those of its steps when it is continued, `chains` those of
     steps that several jobs do."""
+    run.identify()
     executor = _Executor(run, graph, services, states or {}, chains or {})
     try:
         for node in graph.nodes:
@@ -220,7 +221,7 @@ class _Executor:
     def checkpoints(self) -> Path | None:
         """Where the run saves; None where only its jobs know it."""
         root = self.graph.binding.roots.get("checkpoints")
-        return Path(root, self.run.name, self.run.path.name) if isinstance(root, str) else None
+        return Path(root, self.graph.name, self.run.own_name) if isinstance(root, str) else None
 
     def order(self, node: Node, behind: str = "") -> Order:
         """The step as a request to the scheduler, behind the jobs of this pass that it waits for, and behind
@@ -240,18 +241,18 @@ class _Executor:
 
     def place_secrets(self, node: Node) -> None:
         """Put the step's tokens where its script reads them; the script removes them."""
-        root = self.graph.binding.roots.get("state")
-        if not node.secrets or not isinstance(root, str):
+        folder = secrets.folder(self.graph, self.run)
+        if not node.secrets or folder is None:
             return
         tokens = secrets.require(node.secrets, self.services.environ, settings=self.services.secrets)
         self.services.tools.hide(*(token.value for token in tokens))
-        secrets.place(tokens, Path(root), self.run, node.name)
+        secrets.place(tokens, folder, self.run, node.name)
 
     def remove_secrets(self, node: Node) -> None:
         """Delete the step's tokens where its script cannot have done it."""
-        root = self.graph.binding.roots.get("state")
-        if node.secrets and isinstance(root, str):
-            secrets.remove(Path(root), self.run, node.name)
+        folder = secrets.folder(self.graph, self.run)
+        if node.secrets and folder:
+            secrets.remove(folder, node.name)
 
     def record_origin(self, node: Node, origin: str) -> None:
         """Put on record where an asset came from: one of an earlier run cost nothing, and may be old."""

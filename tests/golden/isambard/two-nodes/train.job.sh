@@ -22,12 +22,13 @@ export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
-export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_OWN}"
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_module reset
 hpc_module load PrgEnv-cray

@@ -7,12 +7,13 @@ export HPC_STEP=train
 export HPC_JOB="${HPC_JOB:-local-$$}" HPC_ATTEMPT=0 HPC_HEAD=127.0.0.1
 export HPC_NODES=1 HPC_GPUS=0
 hpc_final() { :; }  # nothing is queued again here
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
-export HPC_CHECKPOINTS=/home/somebody/.local/share/hpctrain/checkpoints/demo/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/home/somebody/.local/share/hpctrain/checkpoints/demo/"${HPC_OWN}"
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/home/somebody/.local/share/hpctrain/assets/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again

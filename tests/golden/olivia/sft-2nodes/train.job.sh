@@ -24,12 +24,13 @@ export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
-export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-nodes/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-nodes/"${HPC_OWN}"
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module load NRIS/GPU
