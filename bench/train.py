@@ -139,7 +139,7 @@ def _measured(program: str, values: Mapping[str, Any], work: Path) -> float:
 
 
 def _said(rate: float, shape: str, method: str, length: int) -> str:
-    from hpctrain_job.shape import Shape
+    from hpctrain_job.arithmetic.model_shape import Shape
 
     counted = Shape.of(SHAPES[shape])
     assert counted is not None

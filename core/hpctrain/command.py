@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from hpctrain.cli.shared.submitting import report as report_submission
     from hpctrain.cli.show.loss_picture import write as write_loss_picture
     from hpctrain.inputs import detected as detected_cluster
-    from hpctrain.run.directory import RunDirectory
+    from hpctrain.run.disk.directory import RunDirectory
     from hpctrain.run.find import find as find_run
     from hpctrain.run.live import LiveRun, graph_of
     from hpctrain.run.prepared import Prepared
-    from hpctrain.run.tools import Tools
+    from hpctrain.run.system.tools import Tools
     from hpctrain.session import Session
     from hpctrain.ui.plot import plot
     from hpctrain.ui.problem import problem_json
@@ -45,11 +45,11 @@ else:
             "find_run": "hpctrain.run.find:find",
             "report_submission": "hpctrain.cli.shared.submitting:report",
             "write_loss_picture": "hpctrain.cli.show.loss_picture:write",
-            "RunDirectory": "hpctrain.run.directory:RunDirectory",
+            "RunDirectory": "hpctrain.run.disk.directory:RunDirectory",
             "LiveRun": "hpctrain.run.live:LiveRun",
             "graph_of": "hpctrain.run.live:graph_of",
             "Prepared": "hpctrain.run.prepared:Prepared",
-            "Tools": "hpctrain.run.tools:Tools",
+            "Tools": "hpctrain.run.system.tools:Tools",
             "Session": "hpctrain.session:Session",
             "detected_cluster": "hpctrain.inputs:detected",
             "plot": "hpctrain.ui.plot:plot",

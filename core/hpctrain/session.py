@@ -33,8 +33,8 @@ from hpctrain.model.train import Configs
 from hpctrain.model.words import Word
 from hpctrain.plan import planner, queues
 from hpctrain.plan.goal import Goal
-from hpctrain.run.bind import bind
-from hpctrain.run.survey import survey
+from hpctrain.run.prepare.bind import bind
+from hpctrain.run.prepare.survey import survey
 from hpctrain.run.this_computer import is_here
 from hpctrain.runfile.facts import Facts
 from hpctrain.runfile.load import Loaded
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hpctrain.model.tools import Tell
     from hpctrain.run.live import LiveRun
     from hpctrain.run.prepared import Prepared
-    from hpctrain.run.tools import Tools
+    from hpctrain.run.system.tools import Tools
 
 
 class Session:
@@ -123,7 +123,7 @@ class Session:
         run: RunSpec = self.run
         missing: tuple[Problem, ...] = ()
         if self.goal is not None and self.goal.step is not None:
-            from hpctrain.run.secrets import with_tokens_here
+            from hpctrain.run.disk.secrets import with_tokens_here
 
             run, missing = with_tokens_here(run, self.goal.name, self.environ, self.source.settings.secrets)
         plan = planner.make(
@@ -170,7 +170,9 @@ class Session:
         run, locked = self.run, self.lock.configs
         if not (locked or run.checkpoint.start or any(asset.path for asset in run.assets.values())):
             return {}
-        from hpctrain.run import model_configs  # nothing of most plans can be read before they are locked
+        from hpctrain.run.prepare import (
+            model_configs,  # nothing of most plans can be read before they are locked
+        )
 
         root: Word | None = None
         if model_configs.needs_checkpoints(run):
@@ -193,7 +195,7 @@ class Session:
         """How the repository of `[code] path` stands; None without one."""
         if self.run.code is None or not self.run.code.path:
             return None
-        from hpctrain.run.code_state import code_state
+        from hpctrain.run.prepare.code_state import code_state
 
         return code_state(self.run, self.source.base, self._tools())
 
@@ -206,12 +208,12 @@ class Session:
 
     def _uncommitted(self) -> Iterator[Problem]:
         if state := self.code_state():
-            from hpctrain.run.code_state import uncommitted
+            from hpctrain.run.prepare.code_state import uncommitted
 
             yield from uncommitted(self.run, state)
 
     def _wrong_data(self, tell: Tell) -> tuple[Problem, ...]:
-        from hpctrain.run.present import present
+        from hpctrain.run.prepare.present import present
 
         if not self.hooks.answers("check_files"):
             return ()
@@ -268,7 +270,7 @@ class Session:
 
     def relock(self) -> Session:
         """Ask every plugin for its pins as of now and write them to the lock: the session with them."""
-        from hpctrain.run import pinning
+        from hpctrain.run.prepare import pinning
 
         try:
             pins = pinning.resolve(self.hooks, self.run, self.cluster, self.binding, self.lock, self._tools())
@@ -278,7 +280,7 @@ class Session:
 
     def with_pins(self, pins: Iterable[Pin]) -> Session:
         """Write these pins to the lock: the session with them."""
-        from hpctrain.run import pinning
+        from hpctrain.run.prepare import pinning
 
         pinning.write(self.source.path, self.cluster.name, self.run, pins)
         session = self._copy()
@@ -311,7 +313,7 @@ class Session:
 
     def _tools(self) -> Tools:
         """Tools whose children see what the cluster's facts let through, and nothing else of the caller."""
-        from hpctrain.run.tools import Tools
+        from hpctrain.run.system.tools import Tools
 
         return Tools(self.environ, keep=self.cluster.exported)
 

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from hpctrain.render.shell import owners as accepted_owners
     from hpctrain.render.shell import plain as plain_text
     from hpctrain.render.shell import quoted
-    from hpctrain.run.artefact import differing as damaged_file
-    from hpctrain.run.files import make_folder
-    from hpctrain.run.files import write as write_file
-    from hpctrain.run.record import Record
-    from hpctrain.run.scrub import scrub
-    from hpctrain.run.state import state_folder
-    from hpctrain.run.submit import UNCLEAR
-    from hpctrain.run.tools import ToolFailed
+    from hpctrain.run.artefacts.artefact import differing as damaged_file
+    from hpctrain.run.disk.record import Record
+    from hpctrain.run.steps.submit import UNCLEAR
+    from hpctrain.run.system.files import make_folder
+    from hpctrain.run.system.files import write as write_file
+    from hpctrain.run.system.scrub import scrub
+    from hpctrain.run.system.tools import ToolFailed
+    from hpctrain.run.this_computer import state_folder
     from hpctrain.runfile.reading.toml import TOMLDecodeError
     from hpctrain.runfile.reading.toml import loads as read_toml
     from hpctrain.versions import DISTRIBUTION
@@ -69,16 +69,16 @@ else:
             "broadcast_pays": "hpctrain.plan.startup:broadcast_pays",
             "resolved_word": "hpctrain.render.shell:opened",
             "accepted_owners": "hpctrain.render.shell:owners",
-            "damaged_file": "hpctrain.run.artefact:differing",
+            "damaged_file": "hpctrain.run.artefacts.artefact:differing",
             "plain_text": "hpctrain.render.shell:plain",
             "quoted": "hpctrain.render.shell:quoted",
-            "make_folder": "hpctrain.run.files:make_folder",
-            "write_file": "hpctrain.run.files:write",
-            "Record": "hpctrain.run.record:Record",
-            "state_folder": "hpctrain.run.state:state_folder",
-            "scrub": "hpctrain.run.scrub:scrub",
-            "UNCLEAR": "hpctrain.run.submit:UNCLEAR",
-            "ToolFailed": "hpctrain.run.tools:ToolFailed",
+            "make_folder": "hpctrain.run.system.files:make_folder",
+            "write_file": "hpctrain.run.system.files:write",
+            "Record": "hpctrain.run.disk.record:Record",
+            "state_folder": "hpctrain.run.this_computer:state_folder",
+            "scrub": "hpctrain.run.system.scrub:scrub",
+            "UNCLEAR": "hpctrain.run.steps.submit:UNCLEAR",
+            "ToolFailed": "hpctrain.run.system.tools:ToolFailed",
             "TOMLDecodeError": "hpctrain.runfile.reading.toml:TOMLDecodeError",
             "read_toml": "hpctrain.runfile.reading.toml:loads",
             "DISTRIBUTION": "hpctrain.versions:DISTRIBUTION",

@@ -1,4 +1,4 @@
-"""The attempts of a chain on the disk: what happened is written, what `chain.decide` answers is printed.
+"""The attempts of a chain on the disk: what happened is written, what `decision.decide` answers is printed.
 
 Run by job.sh when an attempt begins and when it ends, and read by hpctrain. The files lie in the step's
 folder: `chain.json` (the terms), `attempts.jsonl` (every event), `ended` (why the chain ended, while it has).
@@ -16,10 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpctrain_job import chain, documents, journal, resume, successors, written
-from hpctrain_job.chain import Cause
-from hpctrain_job.successors import Handover, Submission
-from hpctrain_job.vet import TOO_FEW
+from hpctrain_job import resume
+from hpctrain_job.chain import decision, history, successors
+from hpctrain_job.chain.decision import Cause
+from hpctrain_job.chain.successors import Handover, Submission
+from hpctrain_job.exit_codes import CONFIG, DIVERGED, HUNG, SAVED, TOO_FEW_NODES
+from hpctrain_job.files import documents, shared
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -27,12 +29,8 @@ if TYPE_CHECKING:
 TERMS, EVENTS, ENDED = "chain.json", "attempts.jsonl", "ended"
 SIGNS = ("metrics.jsonl", "logs/{step}.log", "logs/{step}.rank0.log")
 """What an attempt writes while it lives: when it was lost is when it last wrote one of these."""
-SAVED, DIVERGED, SETTING = 75, 65, 78
-"""Exit codes with which a trainer says why it stopped."""
 NOTHING_WHOLE = "nothing-whole"
 """In the step's folder: job.sh found no checkpoint that is whole, and began no ranks."""
-HUNG = 79
-"""The exit code of a step that its watch ended."""
 UNJUDGED = 3
 """The exit code of this module where it cannot say what follows."""
 DEAF = 128 + signal.SIGUSR1
@@ -75,12 +73,12 @@ class Step:
 
     def events(self) -> list[Mapping[str, Any]]:
         """All that the attempts wrote, in their order."""
-        return list(journal.objects(self.folder / EVENTS))
+        return list(shared.objects(self.folder / EVENTS))
 
     def write(self, event: str, **fields: Any) -> None:
         """Add one event; every attempt writes only while it is the only one."""
         line = json.dumps({"v": 1, "event": event, "at": round(time.time(), 1), **fields}, allow_nan=False)
-        journal.append_line(self.folder / EVENTS, line.encode())
+        shared.append_line(self.folder / EVENTS, line.encode())
 
     def end(self, why: str) -> None:
         """Leave the mark at which every later job of the chain ends at once."""
@@ -88,12 +86,12 @@ class Step:
         fresh.write_text(f"{why}\n", encoding="utf-8")
         fresh.replace(self.folder / ENDED)
 
-    def add(self, event: chain.Event) -> None:
+    def add(self, event: decision.Event) -> None:
         """Add what the judge was asked about."""
-        if isinstance(event, chain.Began):
+        if isinstance(event, decision.Began):
             inside = {"inside": True} if event.is_inside else {}
             self.write("began", job=event.job, step=event.step, nodes=list(event.nodes), **inside)
-        elif isinstance(event, chain.Ended):
+        elif isinstance(event, decision.Ended):
             fields = {
                 "job": event.job,
                 "cause": event.cause.value,
@@ -107,14 +105,14 @@ class Step:
         self.write("continued")
         (self.folder / ENDED).unlink(missing_ok=True)
 
-    def terms(self) -> chain.Terms:
+    def terms(self) -> decision.Terms:
         """What the run asks for, as it was planned."""
-        return written.terms(self._document())
+        return history.terms(self._document())
 
     def _document(self) -> Mapping[str, Any]:
         """chain.json; OSError or ValueError where it is none of ours."""
         document = documents.read(self.folder / TERMS)
-        if not (isinstance(document, dict) and written.are_terms(document)):
+        if not (isinstance(document, dict) and history.are_terms(document)):
             raise ValueError("it does not hold what hpctrain writes there")
         return document
 
@@ -126,7 +124,7 @@ class Step:
     def lack_of_room(self) -> str:
         """What the disk or a quota has left, where that is too little for another checkpoint as large as the
         newest; empty where there is room, or nobody knows."""
-        from hpctrain_job import room  # with the network's modules: most askers need no room
+        from hpctrain_job.downloads import room  # with the network's modules: most askers need no room
 
         whole = self._whole()
         if not whole:
@@ -143,19 +141,19 @@ class Step:
             return None
         return resume.complete(self.checkpoints / layout["folder"], layout["name"], layout["complete"])
 
-    def record(self, waiting: Iterable[str] = (), stop_file: str = "") -> chain.Record:
+    def record(self, waiting: Iterable[str] = (), stop_file: str = "") -> decision.Record:
         """The record that the judge is asked with."""
-        record = chain.Record(self.terms())
+        record = decision.Record(self.terms())
         for event in self.events():
-            step_event = written.event(event)
-            record = chain.applied(step_event, record) if step_event else record
+            step_event = history.event(event)
+            record = decision.applied(step_event, record) if step_event else record
         begun = {attempt.job for attempt in record.attempts}
         still = tuple(job for job in waiting if job not in begun)
         return replace(record, waiting=still, ended=self.ended, stop_file=stop_file)
 
     def submissions(self) -> list[Submission]:
         """Every job of the chain that was asked for, in their order."""
-        return successors.submissions(journal.objects(self.run / successors.RECORD), self.name)
+        return successors.submissions(shared.objects(self.run / successors.RECORD), self.name)
 
     def handover(self) -> Handover | None:
         """How a job of the chain hands over another one; None where none does."""
@@ -174,23 +172,23 @@ def begin(step: Step, job: str, nodes: Sequence[str], stop_file: str) -> list[st
     if last is not None and last.is_open and not record.ended:
         # whoever is alive says of the one before it that it left no word
         lines += _judged(
-            step, chain.Ended(last.job, _last_sign(step, last), Cause.LOST, step.newest()), record
+            step, decision.Ended(last.job, _last_sign(step, last), Cause.LOST, step.newest()), record
         )
         record = step.record(step.submitted(), stop_file)
-    training = chain.chosen(tuple(nodes), record) or tuple(nodes)[: record.terms.nodes or None]
-    event = chain.Began(job, time.time(), step.newest(), training)
+    training = decision.chosen(tuple(nodes), record) or tuple(nodes)[: record.terms.nodes or None]
+    event = decision.Began(job, time.time(), step.newest(), training)
     lines += _judged(step, event, record)
-    return lines + _handed_over(step, chain.decide(event, record), record, LOOKS_APART)
+    return lines + _handed_over(step, decision.decide(event, record), record, LOOKS_APART)
 
 
 def end(step: Step, job: str, cause: Cause, lost_nodes: Sequence[str], stop_file: str) -> list[str]:
     """An attempt ended: what job.sh has to do in its last moments."""
     record = step.record(step.submitted(), stop_file)
-    event = chain.Ended(job, time.time(), cause, step.newest(), tuple(lost_nodes))
-    actions = chain.decide(event, record)
-    again = [f"requeue {action.job}" for action in actions if isinstance(action, chain.Requeue)]
+    event = decision.Ended(job, time.time(), cause, step.newest(), tuple(lost_nodes))
+    actions = decision.decide(event, record)
+    again = [f"requeue {action.job}" for action in actions if isinstance(action, decision.Requeue)]
     lines = again + _judged(step, event, record)
-    return lines + _handed_over(step, actions, chain.applied(event, record), None)
+    return lines + _handed_over(step, actions, decision.applied(event, record), None)
 
 
 def cause(code: int, told: str, reason: str, *, is_refused: bool, lost_nodes: bool, share: float) -> Cause:
@@ -199,7 +197,7 @@ def cause(code: int, told: str, reason: str, *, is_refused: bool, lost_nodes: bo
     by_scheduler = SCHEDULER_CAUSES.get(reason)
     if code == 0:
         return Cause.FINISHED
-    if code == SETTING:
+    if code == CONFIG:
         return Cause.NETWORK if is_refused else Cause.SETTING
     if by_scheduler is not None and not (code == SAVED and by_scheduler is Cause.LIMIT):
         return by_scheduler
@@ -214,46 +212,46 @@ def cause(code: int, told: str, reason: str, *, is_refused: bool, lost_nodes: bo
     return Cause.NODE if lost_nodes else Cause.FAILED
 
 
-def _judged(step: Step, event: chain.Event, record: chain.Record) -> list[str]:
+def _judged(step: Step, event: decision.Event, record: decision.Record) -> list[str]:
     """Write the event and what it means for the chain; the rest of the answer as lines for job.sh."""
     lines = []
-    actions = chain.decide(event, record)
-    if chain.Train() in actions or not isinstance(event, chain.Began):
+    actions = decision.decide(event, record)
+    if decision.Train() in actions or not isinstance(event, decision.Began):
         step.add(event)
     for action in actions:
-        if isinstance(action, chain.EndChain):
+        if isinstance(action, decision.EndChain):
             step.end(action.why)
             step.write("chain-ended", why=action.why)
             lines += [f"drop {' '.join(action.jobs)}"] if action.jobs else []
-        elif isinstance(action, chain.Leave):
+        elif isinstance(action, decision.Leave):
             lines.append(f"leave {action.why}")
     return lines + avoid_lines(actions)
 
 
-def avoid_lines(actions: Iterable[chain.Action]) -> list[str]:
+def avoid_lines(actions: Iterable[decision.Action]) -> list[str]:
     """What keeps waiting jobs away from nodes, as lines for job.sh."""
     return [
         f"avoid {','.join(action.nodes)} {' '.join(action.jobs)}".rstrip()
         for action in actions
-        if isinstance(action, chain.Avoid) and action.nodes
+        if isinstance(action, decision.Avoid) and action.nodes
     ]
 
 
 def _handed_over(
-    step: Step, actions: Iterable[chain.Action], record: chain.Record, apart: float | None
+    step: Step, actions: Iterable[decision.Action], record: decision.Record, apart: float | None
 ) -> list[str]:
     """Submit the jobs that the chain lacks, where its jobs may do so; the new ones stay away from nodes that
     failed, too."""
     handover, lines = step.handover(), []
     for action in actions:
-        if isinstance(action, chain.Submit) and handover is not None:
+        if isinstance(action, decision.Submit) and handover is not None:
             jobs = handover.hand_over(action.count, action.after, apart)
             if jobs and record.avoided:
                 lines.append(f"avoid {','.join(record.avoided)} {' '.join(jobs)}")
     return lines
 
 
-def _last_sign(step: Step, attempt: chain.Attempt) -> float:
+def _last_sign(step: Step, attempt: decision.Attempt) -> float:
     """When an attempt without a word last wrote anything."""
     paths = (step.run / name.format(step=step.name) for name in SIGNS)
     times = [path.stat().st_mtime for path in paths if path.exists()]
@@ -296,7 +294,7 @@ def explained(
     if code == HUNG:
         lost = (*lost, *_blamed(step, job, nodes))
     unfit = _unfit(step, job)
-    if code == TOO_FEW:
+    if code == TOO_FEW_NODES:
         lost = (*lost, *unfit)
     fabric = step.folder / "fabric"
     why = cause(
@@ -311,7 +309,7 @@ def explained(
     return why, tuple(dict.fromkeys((*lost, *unfit)))
 
 
-def _share(record: chain.Record) -> float:
+def _share(record: decision.Record) -> float:
     """How much of its time the running job has had."""
     attempts = record.attempts
     first = next((attempt for attempt in reversed(attempts) if not attempt.is_inside), None)

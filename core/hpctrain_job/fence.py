@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 VARIABLE = "HPC_FENCE"
 """In a rank's environment: the file with the order of the guards and the number of its attempt, with a colon

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from hpctrain_job.credentials import bare
-from hpctrain_job.partial import claim, move
-from hpctrain_job.proof import Proof
-from hpctrain_job.web import Failed, Patience, WrongContent, transfer
+from hpctrain_job.downloads.credentials import bare
+from hpctrain_job.downloads.partial import claim, move
+from hpctrain_job.downloads.proof import Proof
+from hpctrain_job.downloads.web import Failed, Patience, WrongContent, transfer
 
 Say = Callable[[str], None]
 

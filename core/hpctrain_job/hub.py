@@ -19,12 +19,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from hpctrain_job.credentials import bare
+from hpctrain_job.downloads.credentials import bare
+from hpctrain_job.downloads.partial import claim, move
+from hpctrain_job.downloads.proof import Proof
+from hpctrain_job.downloads.room import free_or_fail
+from hpctrain_job.downloads.web import Failed, Patience, Refused, get_json
 from hpctrain_job.fetch import download, guarded
-from hpctrain_job.partial import claim, move
-from hpctrain_job.proof import Proof
-from hpctrain_job.room import free_or_fail
-from hpctrain_job.web import Failed, Patience, Refused, get_json
 
 KINDS = ("model", "dataset")
 UNUSED = ("original/*", "*.pth", "*.msgpack", "*.h5", "*.ot", "*.gguf", "onnx/*", "consolidated*")

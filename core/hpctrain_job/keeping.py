@@ -19,15 +19,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hpctrain_job import documents, resume
+from hpctrain_job import resume
+from hpctrain_job.exit_codes import CONFIG
+from hpctrain_job.files import documents
 from hpctrain_job.resume import Checkpoint
 
 DAMAGED = "damaged"
 """The folder, beside the checkpoints, of those that no attempt may go on from."""
 DROPPED = ".dropped-"
 """What the name of a checkpoint begins with while it is removed: no reader takes half of one."""
-UNUSABLE = 78
-"""The exit code of `check` where every checkpoint is damaged: starting anew would lose them."""
 POLL = 10.0
 """Seconds between two looks; what is the same in both is written."""
 
@@ -63,7 +63,7 @@ class Saves:
 
 
 def check(saves: Saves) -> int:
-    """Leave in the trainer's sight what it may go on from; 0, or UNUSABLE where there is nothing."""
+    """Leave in the trainer's sight what it may go on from; 0, or CONFIG where there is nothing."""
     whole = saves.whole()
     newest, damaged = None, []
     for checkpoint in reversed(whole):
@@ -75,7 +75,7 @@ def check(saves: Saves) -> int:
         damaged.append(checkpoint)
     if whole and newest is None:
         _tell(f"no checkpoint in {saves.folder} is whole, and starting anew would lose them")
-        return UNUSABLE
+        return CONFIG  # every checkpoint is damaged: starting anew would lose them
     from_step = newest.step if newest else -1
     cut = [
         checkpoint for checkpoint in saves.named() if checkpoint not in whole and checkpoint.step > from_step
@@ -87,7 +87,7 @@ def check(saves: Saves) -> int:
             _point(saves, newest)
     except OSError as error:
         _tell(f"what is damaged cannot be set aside: {error}")
-        return UNUSABLE if damaged else 0
+        return CONFIG if damaged else 0
     if newest is not None:
         proof = "verified" if (newest.path / resume.MANIFEST).is_file() else "without a manifest"
         _tell(f"the newest checkpoint is {newest.path.name}, {proof}")

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 COLUMNS = (
     "time",

@@ -12,6 +12,8 @@ import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 
+from hpctrain_job import exit_codes
+
 
 def bundled() -> Path | None:
     """The wheel of pip that lies beside the standard library."""
@@ -28,7 +30,7 @@ def main() -> int:
         wheel = bundled()
         if wheel is None:
             print(f"error: {sys.executable} has no pip, and none lies beside it", file=sys.stderr)
-            return 69
+            return exit_codes.UNAVAILABLE
         sys.path.insert(0, str(wheel))
     sys.argv[0] = "pip"
     runpy.run_module("pip", run_name="__main__", alter_sys=True)

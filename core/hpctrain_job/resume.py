@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpctrain_job import documents, fence
+from hpctrain_job import fence
+from hpctrain_job.files import documents
 
 MANIFEST = "MANIFEST"
 _HEAD = "# hpctrain manifest 1"

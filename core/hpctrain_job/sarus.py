@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hpctrain_job import exit_codes
+
 
 def lists(table: str, reference: str) -> bool:
     """Whether `sarusctl images` shows the image as one of the read-only store."""
@@ -26,16 +28,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         done = subprocess.run(["sarusctl", "images"], capture_output=True, text=True, check=False)
     except OSError as error:
         print(f"hpctrain: sarusctl cannot be started: {error.strerror}", file=sys.stderr)
-        return 6
+        return exit_codes.NOT_REACHABLE
     if done.returncode:
         print(f"hpctrain: sarusctl images: {done.stderr.strip()}", file=sys.stderr)
-        return 6
+        return exit_codes.NOT_REACHABLE
     if lists(done.stdout, reference):
         return 0
     Path(note).unlink(missing_ok=True)
     reason = "was there when the run was planned, and is gone: submit again, and it is built anew"
     print(f"hpctrain: {reference} {reason}", file=sys.stderr)
-    return 7
+    return exit_codes.INTEGRITY
 
 
 if __name__ == "__main__":

@@ -26,9 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from hpctrain_job.credentials import login_for
+from hpctrain_job import exit_codes
+from hpctrain_job.downloads.credentials import login_for
+from hpctrain_job.downloads.web import Failed, Patience, WrongContent, get_text, transfer
 from hpctrain_job.tree import digest
-from hpctrain_job.web import Failed, Patience, WrongContent, get_text, transfer
 
 DEFAULT = "https://pypi.org/simple"
 MOST = 4 << 20
@@ -58,7 +59,7 @@ class SourceArchive:
 class NotThere(Failed):
     """No index or folder has the source archive."""
 
-    exit_code = 66
+    exit_code = exit_codes.ABSENT
 
 
 def fetch(

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hpctrain_job import exit_codes
+
 MAGIC = b"SIF_MAGIC\x00"
 LAUNCH, VERSION, ARCH = 32, 3, 3
 CODES = {b"01": "386", b"02": "x86_64", b"03": "arm", b"04": "aarch64", b"05": "ppc64", b"06": "ppc64le"}
@@ -40,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     actual = arch(Path(file))
     if actual and actual != expected:
         print(f"hpctrain: the image is for {actual}, and the training nodes are {expected}", file=sys.stderr)
-        return 65
+        return exit_codes.DIFFERS
     return 0
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-EXIT_SAVED = 75
+from hpctrain_job import exit_codes
+
+EXIT_SAVED = exit_codes.SAVED
 """The exit code of a process that saved its state because it was told to stop."""
 
 

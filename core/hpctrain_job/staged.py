@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job import exit_codes
+from hpctrain_job.downloads.web import Failed
 from hpctrain_job.fetch import guarded
-from hpctrain_job.web import Failed
+from hpctrain_job.files import documents
 
 POINTER = b"version https://git-lfs.github.com/spec/"
 NO_DATA = (".md", ".gitattributes", ".gitignore", ".py", ".yaml", ".yml", ".png", ".svg")
@@ -27,7 +28,7 @@ HEADER_MOST = 100 << 20
 class NotStaged(Failed):
     """Something that the job would look for is not here."""
 
-    exit_code = 66
+    exit_code = exit_codes.ABSENT
 
 
 def faults(kind: str, path: Path) -> Iterator[str]:

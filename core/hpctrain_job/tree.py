@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hpctrain_job import exit_codes
+
 LEFT_OUT = frozenset({".git", "__pycache__"})
 LOCK, PINS = ".lock.toml", b"\n# ---- pins, written by `hpctrain lock`"
 """How the name of a run's lock ends, and what stands in it: `submit` writes one beside the run file, when the
@@ -93,12 +95,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not args.source.exists():
         print(f"error: {args.source} is not here", file=sys.stderr)
-        return 66
+        return exit_codes.ABSENT
     copy(args.source, args.target)
     # The copy is what is proven: the source may change while we read it.
     if args.sha256 and digest(args.target) != args.sha256:
         print(f"error: {args.source} changed since the run was planned; plan again", file=sys.stderr)
-        return 65
+        return exit_codes.DIFFERS
     return 0
 
 

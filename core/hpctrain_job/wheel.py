@@ -15,9 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hpctrain_job import offline
-
-MISSING, NETWORK, FAILED = 69, 75, 70
+from hpctrain_job import exit_codes, offline
 
 
 def missing(programs: Iterable[str]) -> list[str]:
@@ -76,7 +74,7 @@ def _report_failure(name: str, reached: Sequence[str], *, tried_network: bool) -
     sys.stdout.flush()
     if not tried_network:
         print(f"error: {name} was not built; see its output above", file=sys.stderr)
-        return FAILED
+        return exit_codes.FAILED
     where = f" ({', '.join(reached)})" if reached else ""
     print(
         f"error: the build of {name} asked for the network{where}, which a compile step never has\n"
@@ -84,7 +82,7 @@ def _report_failure(name: str, reached: Sequence[str], *, tried_network: bool) -
         "in builds.NAME.build",
         file=sys.stderr,
     )
-    return NETWORK
+    return exit_codes.NOT_ALLOWED
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -102,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "what must be there",
             file=sys.stderr,
         )
-        return MISSING
+        return exit_codes.UNAVAILABLE
     return build(args.name, find_source(args.source), args.folder)
 
 

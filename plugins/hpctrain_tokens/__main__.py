@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Sequence
 
+from hpctrain_job.exit_codes import CONFIG
 from hpctrain_tokens.commands.answer import amount
 from hpctrain_tokens.commands.parser import parser
 from hpctrain_tokens.faults import GOES_ON, DataError
 
-BAD_CONFIG = 78
 """What a job ends with when its data or its options cannot be used; a scheduler need not try again."""
 
 INTERRUPTED = 130
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for fault in answer.faults:
         print(fault.text, file=sys.stderr)
     print(*answer.lines, sep="\n")
-    return BAD_CONFIG if answer.faults else 0
+    return CONFIG if answer.faults else 0
 
 
 def _print_faults(error: DataError) -> int:
@@ -62,7 +62,7 @@ def _print_faults(error: DataError) -> int:
         print(fault.text, file=sys.stderr)
     if error.omitted:
         print(f"and {error.omitted} more", file=sys.stderr)
-    return BAD_CONFIG
+    return CONFIG
 
 
 if __name__ == "__main__":

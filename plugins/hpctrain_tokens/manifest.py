@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_tokens import FORMAT, safely
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.options import Work

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_tokens import pieces, safely, widths
 from hpctrain_tokens.encoder import Blocks, Encoder
 from hpctrain_tokens.fast import Differs

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_tokens import hub, safely
 from hpctrain_tokens.faults import DataError
 

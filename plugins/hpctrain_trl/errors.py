@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-EXIT_DIVERGED = 65
-EXIT_PORT = 69
-EXIT_MEMORY = 70
-EXIT_CONFIG = 78
+from hpctrain_job import exit_codes
+
+EXIT_DIVERGED = exit_codes.DIVERGED
+EXIT_PORT = exit_codes.UNAVAILABLE
+EXIT_MEMORY = exit_codes.FAILED
+EXIT_CONFIG = exit_codes.CONFIG
 
 
 class BadConfig(Exception):

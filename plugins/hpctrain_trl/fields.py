@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from hpctrain_job import columns
+from hpctrain_job.tables import columns
 from hpctrain_trl import arguments
 from hpctrain_trl.errors import EXIT_CONFIG, BadConfig
 from hpctrain_trl.settings import Settings

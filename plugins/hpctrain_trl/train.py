@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job.shape import Shape, hardware
+from hpctrain_job.arithmetic.model_shape import Shape, hardware
 from hpctrain_job.signals import EXIT_SAVED, Stop
 from hpctrain_trl import arguments, environment
 from hpctrain_trl.environment import Ranks

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.disk.record import Record
 from hpctrain.run.live import LiveRun
-from hpctrain.run.record import Record
 
 WRITE = Record.append
 

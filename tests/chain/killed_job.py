@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import journal
 from hpctrain_job.attempts import Step
-from hpctrain_job.successors import Handover
+from hpctrain_job.chain.successors import Handover
+from hpctrain_job.files import shared
 
-APPEND, CALL = journal.append_line, Handover._call
+APPEND, CALL = shared.append_line, Handover._call
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
         moment()
         return answer
 
-    journal.append_line = append
+    shared.append_line = append
     Handover._call = call  # type: ignore[assignment,method-assign]
     handover = Step(path, "train").handover()
     assert handover is not None

@@ -17,14 +17,14 @@ from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.run import Checkpoint, Resources
 from hpctrain.model.train import Layout, Train
 from hpctrain.render.tree import Sources, tree
-from hpctrain.run import jobzip
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.executor import Outcome
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.live import LiveRun, scheduler_hooks
-from hpctrain.run.status import StepState
+from hpctrain.run.prepare import jobzip
+from hpctrain.run.steps.executor import Outcome
+from hpctrain.run.steps.status import StepState
 from hpctrain_job import metrics
 from hpctrain_job.attempts import Step
-from hpctrain_job.chain import Attempt
+from hpctrain_job.chain.decision import Attempt
 from tests.patience import wait_for
 from tests.schedulers import build
 

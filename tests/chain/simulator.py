@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from hpctrain_job.chain import (
+from hpctrain_job.chain.decision import (
     Avoid,
     Began,
     Cause,

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain_job import attempts, chain
+from hpctrain_job import attempts
 from hpctrain_job.attempts import Step, cause
-from hpctrain_job.chain import Cause
+from hpctrain_job.chain import decision
+from hpctrain_job.chain.decision import Cause
 
 TERMS = {"v": 1, "total": 300, "time": 60, "links": 6, "avoid": 2}
 LAYOUT = {"folder": "", "name": r"step-(?P<step>\d+)", "complete": "done"}
@@ -205,4 +206,4 @@ def test_causes(code: int, told: str, said: str, share: float, expected: Cause) 
 
 
 def test_the_judge_in_the_job_is_the_one_of_the_simulator() -> None:
-    assert vars(attempts)["chain"].decide is chain.decide
+    assert vars(attempts)["chain"].decide is decision.decide

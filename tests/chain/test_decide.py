@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hpctrain_job.chain import (
+from hpctrain_job.chain.decision import (
     Action,
     Avoid,
     Began,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from hpctrain.plan import interval
-from hpctrain_job.chain import Cause, Terms
+from hpctrain_job.chain.decision import Cause, Terms
 from tests.chain.simulator import NEVER, Faults, Simulator, Told, Work, optimum
 
 DAY = 86400.0

@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from hpctrain.model.job import State
-from hpctrain.run.executor import Services
 from hpctrain.run.live import LiveRun
+from hpctrain.run.steps.executor import Services
 from tests.chain import killed_driver
 from tests.chain.rig import ChainRun, environ, plan
 from tests.patience import wait_for

@@ -11,7 +11,7 @@ import pytest
 from hpctrain.errors import SubmitError
 from hpctrain.model.job import State
 from hpctrain.model.step import After
-from hpctrain_job.chain import Cause
+from hpctrain_job.chain.decision import Cause
 from tests.chain.program import loss_after
 from tests.chain.rig import LAYOUT, ChainRun, environ, plan
 from tests.patience import wait_for

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.model.job import State
-from hpctrain_job.chain import Cause
+from hpctrain_job.chain.decision import Cause
 from tests.chain.rig import ChainRun, environ, plan
 from tests.patience import wait_for
 from tests.standin_pbs.fixtures import Standin

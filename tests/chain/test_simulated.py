@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hpctrain.plan import interval
-from hpctrain_job.chain import Terms
+from hpctrain_job.chain.decision import Terms
 from tests.chain.simulator import Faults, Simulator, Told, Work
 
 DAY = 86400

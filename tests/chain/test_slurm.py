@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.model.job import State
-from hpctrain_job.chain import Cause
+from hpctrain_job.chain.decision import Cause
 from tests.chain.program import loss_after
 from tests.chain.rig import ChainRun, environ, plan
 from tests.conftest import needs

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain_job.successors import Handover
+from hpctrain_job.chain.successors import Handover
 from tests.chain import killed_job
 from tests.chain.rig import ChainRun, environ, plan
 from tests.rig.slurm import REPO

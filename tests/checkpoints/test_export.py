@@ -21,7 +21,7 @@ from hpctrain.model.train import Layout
 from hpctrain.model.words import Cmd, Join, Var, Word
 from hpctrain.render.files import text
 from hpctrain.render.shell import plain
-from hpctrain.run import jobzip
+from hpctrain.run.prepare import jobzip
 from hpctrain.session import Session
 from hpctrain.testing.audit import watched
 from hpctrain_job.resume import write_manifest

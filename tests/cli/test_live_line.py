@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from hpctrain.cli.show import live_line, watch_screen
 from hpctrain.cli.show.watch_screen import View
 from hpctrain.errors import Problem
-from hpctrain.model.job import JobState, State
-from hpctrain.run.chain_state import ChainState
-from hpctrain.run.poll import Answer
-from hpctrain.run.status import RunState, StepState, run_state
-from hpctrain.run.vitals import Trained, Vitals, pace, vitals
+from hpctrain.model.job import ChainState, JobState, State
+from hpctrain.run.steps.poll import Answer
+from hpctrain.run.steps.status import RunState, StepState, run_state
+from hpctrain.run.watch.vitals import Trained, Vitals, pace, vitals
 from hpctrain.ui.text import cells
 from tests.ui.help import term
 

@@ -9,12 +9,11 @@ import pytest
 
 from hpctrain.cli.commands.status import next_command
 from hpctrain.cli.table import COMMANDS, OPTION_SYNONYMS, SYNONYMS
-from hpctrain.model.job import State
-from hpctrain.run.chain_state import ChainState
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.poll import Answer
-from hpctrain.run.spent import job_spans
-from hpctrain.run.status import RunState, StepState
+from hpctrain.model.job import ChainState, State
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.outcome.spent import job_spans
+from hpctrain.run.steps.poll import Answer
+from hpctrain.run.steps.status import RunState, StepState
 from tests.e2e.product import Product, small
 from tests.patience import wait_for
 

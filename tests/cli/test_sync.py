@@ -15,7 +15,7 @@ from hpctrain.cli.commands.sync import command
 from hpctrain.cli.flags import Flags
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError, StepFailed
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 from tests.e2e.product import Product, small
 
 STAND_IN = """\

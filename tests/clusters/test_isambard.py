@@ -18,8 +18,8 @@ from hpctrain.model.layer import EnvVar, Scope
 from hpctrain.model.plan import Plan
 from hpctrain.model.words import Loc
 from hpctrain.plan.explain import explain
-from hpctrain.run.editor import tunnel_name
-from hpctrain.run.poll import Poll
+from hpctrain.run.prepare.editor import tunnel_name
+from hpctrain.run.steps.poll import Poll
 from hpctrain.runfile.facts import load_cluster
 from hpctrain.session import Session
 from tests.clusters import HOMES, planned

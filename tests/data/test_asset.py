@@ -22,7 +22,7 @@ from hpctrain.model.step import Step
 from hpctrain.model.words import Join, Loc
 from hpctrain.plan import planner
 from hpctrain.render import shell
-from hpctrain.run import jobzip
+from hpctrain.run.prepare import jobzip
 from hpctrain_plugins.data import tokens
 from tests.data import reference
 from tests.trainers.plans import cluster

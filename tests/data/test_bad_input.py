@@ -10,8 +10,9 @@ from pathlib import Path
 import attrs
 import pytest
 
+from hpctrain_job.exit_codes import CONFIG
 from hpctrain_tokens import manifest, pieces
-from hpctrain_tokens.__main__ import BAD_CONFIG, main
+from hpctrain_tokens.__main__ import main
 from tests.data import reference
 from tests.data.conftest import Make
 
@@ -33,7 +34,7 @@ class Case:
 
     @property
     def exit(self) -> int:
-        return BAD_CONFIG if self.code else 0
+        return CONFIG if self.code else 0
 
 
 CASES = {
@@ -125,7 +126,7 @@ def test_bad_rows_left_out(
     path = put(case, tmp_path)
     code = run(path, tokenizer, "--on-bad", "skip")
     if case.left is None:
-        assert code == BAD_CONFIG
+        assert code == CONFIG
         assert "error[" in capsys.readouterr().err
         assert list((tmp_path / "out").rglob("*")) == []
         return
@@ -142,7 +143,7 @@ def test_row_11_of_1000(tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureF
     rows = [{"text": f"row {i}"} for i in range(1, 1001)]
     rows[10] = {"txt": "row 11"}
     path = reference.jsonl(tmp_path / "a.jsonl", rows)
-    assert run(path, tokenizer) == BAD_CONFIG
+    assert run(path, tokenizer) == CONFIG
     assert f"{path}:11:1" in capsys.readouterr().err
     assert list((tmp_path / "out").rglob("*")) == []
     assert run(path, tokenizer, "--skip-bad") == 0
@@ -153,7 +154,7 @@ def test_row_11_of_1000(tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureF
 
 def test_the_cap(tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}, *[5] * 101])
-    assert run(path, tokenizer, "--on-bad", "skip") == BAD_CONFIG
+    assert run(path, tokenizer, "--on-bad", "skip") == CONFIG
     assert "error[too-many-bad]: 101 rows are bad, 100 may be left out" in capsys.readouterr().err
     assert run(path, tokenizer, "--on-bad", "skip", "--max-bad", "101") == 0
 
@@ -163,7 +164,7 @@ def test_an_earlier_result_with_bad_rows_is_judged_again(
 ) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}, 5])
     assert run(path, tokenizer, "--on-bad", "skip") == 0
-    assert run(path, tokenizer) == BAD_CONFIG
+    assert run(path, tokenizer) == CONFIG
     assert f"{path.name}:2:1" in capsys.readouterr().err
 
 
@@ -175,7 +176,7 @@ def test_a_row_of_100_megabytes(tmp_path: Path, tokenizer: Path, capsys: pytest.
             file.write(b"x" * 1_000_000)
         file.write(b'"}\n' + GOOD)
     assert path.stat().st_size > 2 * pieces.LONGEST
-    assert run(path, tokenizer) == BAD_CONFIG
+    assert run(path, tokenizer) == CONFIG
     assert f"error[long-row]: the row is longer than 16 MiB\n  --> {path}:2:1" in capsys.readouterr().err
     assert run(path, tokenizer, "--on-bad", "skip", "--workers", "2") == 0
     assert len(reference.read(tmp_path / "out/x_text_document")) == 2
@@ -186,7 +187,7 @@ def test_a_tokenizer_without_an_end(
 ) -> None:
     bare = make_tokenizer("bare", special=("<pad>",), eos_token=None)
     path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}])
-    assert run(path, bare) == BAD_CONFIG
+    assert run(path, bare) == CONFIG
     assert "error[no-eod]: the tokenizer has no <|endoftext|>" in capsys.readouterr().err
     assert list((tmp_path / "out").rglob("*")) == []
     assert run(path, bare, "--no-eod") == 0
@@ -209,7 +210,7 @@ def test_a_template_that_raises(tmp_path: Path, tokenizer: Path, capsys: pytest.
     good = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
     bad = {"messages": [{"role": "tool", "content": "a"}]}
     path = reference.jsonl(tmp_path / "a.jsonl", [good, bad])
-    assert run(path, tokenizer, "--chat-template", str(template)) == BAD_CONFIG
+    assert run(path, tokenizer, "--chat-template", str(template)) == CONFIG
     said = capsys.readouterr().err
     assert f"error[chat-refused]: the chat template refuses it: no tools\n  --> {path}:2:1" in said
     assert run(path, tokenizer, "--chat-template", str(template), "--skip-bad") == 0
@@ -221,7 +222,7 @@ def test_a_template_that_is_no_template(
 ) -> None:
     (tmp_path / "t.jinja").write_text("\n{% for %}")
     path = reference.jsonl(tmp_path / "a.jsonl", [{"messages": [{"role": "user", "content": "a"}]}])
-    assert run(path, tokenizer, "--chat-template", str(tmp_path / "t.jinja")) == BAD_CONFIG
+    assert run(path, tokenizer, "--chat-template", str(tmp_path / "t.jinja")) == CONFIG
     assert "error[chat-template]: line 2 of the template" in capsys.readouterr().err
 
 
@@ -241,7 +242,7 @@ def test_a_broken_file_of_the_tokenizer(
     shutil.copytree(tokenizer, broken)
     (broken / name).write_bytes(data)
     path = reference.jsonl(tmp_path / "a.jsonl", [{"messages": [{"role": "assistant", "content": "a"}]}])
-    assert run(path, broken) == BAD_CONFIG
+    assert run(path, broken) == CONFIG
     said = capsys.readouterr().err
     assert said.startswith(f"error[{code}]: ")
     assert f"--> {broken / name}" in said
@@ -253,5 +254,5 @@ def test_numbers_below_zero(
     option: str, tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}])
-    assert run(path, tokenizer, f"{option}=-1") == BAD_CONFIG
+    assert run(path, tokenizer, f"{option}=-1") == CONFIG
     assert f"argument {option}: -1 is not a whole number from 0 up" in capsys.readouterr().err

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from hpctrain_tokens.__main__ import BAD_CONFIG, main
+from hpctrain_job.exit_codes import CONFIG
+from hpctrain_tokens.__main__ import main
 from hpctrain_tokens.chat import check, locate
 from hpctrain_tokens.chat_template import Template
 from hpctrain_tokens.tokenizer import Tokenizer
@@ -100,7 +101,7 @@ def test_a_reward_that_cannot_be_stored(
     tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"messages": CHATS[0], "score": 0.5}])
-    assert run(path, tokenizer, "--jsonl-keys", "messages", "--reward-key", "score") == BAD_CONFIG
+    assert run(path, tokenizer, "--jsonl-keys", "messages", "--reward-key", "score") == CONFIG
     assert "only whole numbers can be stored" in capsys.readouterr().err
 
 
@@ -116,7 +117,7 @@ def test_a_template_that_forgets_is_refused(
     """Such a template, which drops earlier thinking, gave wrong labels silently."""
     folder = make_tokenizer("forgets", chat_template=FORGETS)
     path = reference.jsonl(tmp_path / "a.jsonl", [{"messages": CHATS[0]}, {"messages": CHATS[1]}])
-    assert run(path, folder, "--jsonl-keys", "messages") == BAD_CONFIG
+    assert run(path, folder, "--jsonl-keys", "messages") == CONFIG
     said = capsys.readouterr().err
     assert f"--> {path}:2:1  messages[1]" in said
     assert said.startswith("error[chat-template-prefix]")
@@ -126,7 +127,7 @@ def test_nothing_to_learn_is_refused(
     tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"messages": [USER]}])
-    assert run(path, tokenizer, "--jsonl-keys", "messages") == BAD_CONFIG
+    assert run(path, tokenizer, "--jsonl-keys", "messages") == CONFIG
     assert "error[nothing-learnt]" in capsys.readouterr().err
 
 
@@ -177,7 +178,7 @@ def test_the_check_points_at_the_fault(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], turns: Any, code: str, at: str, where: str
 ) -> None:
     path = put(tmp_path, turns)
-    assert main(["check", path]) == BAD_CONFIG
+    assert main(["check", path]) == CONFIG
     said = capsys.readouterr()
     assert f"error[{code}]: " in said.err
     place = next(line for line in said.err.splitlines() if line.endswith(f"  {where}"))
@@ -209,7 +210,7 @@ def test_every_fault_of_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFix
         {"messages": [{"role": "user", "content": ""}, TYPO]},
     ]
     path = reference.jsonl(tmp_path / "a.jsonl", rows)
-    assert main(["check", str(path)]) == BAD_CONFIG
+    assert main(["check", str(path)]) == CONFIG
     said = capsys.readouterr()
     assert said.err.count("error[") == 3
     assert 'did you mean "assistant"?' in said.err
@@ -224,7 +225,7 @@ def test_a_long_row_of_a_packed_file(
     long = json.dumps({"messages": [USER, {**ANSWER, "content": "x" * 1000}]})
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(f"{good}\n{long}\n{good}\n{long}".encode()))
-    assert main(["check", str(path)]) == BAD_CONFIG
+    assert main(["check", str(path)]) == CONFIG
     said = capsys.readouterr()
     assert [line for line in (2, 4) if f"--> {path}:{line}:1" in said.err] == [2, 4]
     assert said.out.startswith("4 rows: 2 good, 2 bad")
@@ -233,7 +234,7 @@ def test_a_long_row_of_a_packed_file(
 def test_chat_jsonl_leaves_bad_rows_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"messages": CHATS[0]}, {"messages": [TYPO]}])
     words = ["prepare", str(path), "--output-prefix", str(tmp_path / "y.jsonl"), "--to", "chat-jsonl"]
-    assert main(words) == BAD_CONFIG
+    assert main(words) == CONFIG
     assert "error[chat-role]" in capsys.readouterr().err
     assert not (tmp_path / "y.jsonl").exists()
     assert main([*words, "--skip-bad"]) == 0

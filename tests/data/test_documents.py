@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from hpctrain_tokens.__main__ import BAD_CONFIG, main
+from hpctrain_job.exit_codes import CONFIG
+from hpctrain_tokens.__main__ import main
 from hpctrain_tokens.commands.pipeline import folder_name
 from tests.data import reference
 from tests.data.conftest import need
@@ -118,7 +119,7 @@ def test_a_failing_template_stops(
     """The original writes the Python text of the list instead."""
     need("jinja2")
     path = reference.jsonl(tmp_path / "set.jsonl", [{"messages": CHATS[0]}, {"messages": [{"content": "a"}]}])
-    assert pipeline(path, tokenizer, "--output-dir", str(tmp_path / "o")) == BAD_CONFIG
+    assert pipeline(path, tokenizer, "--output-dir", str(tmp_path / "o")) == CONFIG
     assert f"{path}:2:1" in capsys.readouterr().err
     assert [p.name for p in (tmp_path / "o").iterdir()] == ["pipeline_results.json"]
     assert results(tmp_path / "o")["status"] == "failed"
@@ -160,7 +161,7 @@ def test_what_is_not_offered_says_so(
     tmp_path: Path, tokenizer: Path, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = reference.jsonl(tmp_path / "a.jsonl", [{"text": "a"}])
-    assert manual(path, tokenizer, *more) == BAD_CONFIG
+    assert manual(path, tokenizer, *more) == CONFIG
     assert capsys.readouterr().err.startswith("error[usage]: ")
     assert not list(tmp_path.glob("x*"))
 
@@ -182,4 +183,4 @@ def test_a_folder_of_the_dataset(tmp_path: Path, tokenizer: Path) -> None:
     out = tmp_path / "out"
     assert pipeline(tmp_path / "set", tokenizer, "--data-dir", "no", "--output-dir", str(out)) == 0
     assert json.loads((out / "dataset.jsonl").read_text()) == {"text": "no"}
-    assert pipeline(tmp_path / "set", tokenizer, "--data-dir", "sv") == BAD_CONFIG
+    assert pipeline(tmp_path / "set", tokenizer, "--data-dir", "sv") == CONFIG

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain_tokens.__main__ import BAD_CONFIG, main
+from hpctrain_job.exit_codes import CONFIG
+from hpctrain_tokens.__main__ import main
 from hpctrain_tokens.faults import DataError
 from hpctrain_tokens.nanoset import Nanoset
 from tests.data import reference
@@ -52,7 +53,7 @@ def test_show_refuses_another_tokenizer(
     prefix: Path, make_tokenizer: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = make_tokenizer("other", bos=True)
-    assert main(["show", str(prefix), "--tokenizer", str(other)]) == BAD_CONFIG
+    assert main(["show", str(prefix), "--tokenizer", str(other)]) == CONFIG
     assert "made with another tokenizer" in capsys.readouterr().err
 
 
@@ -60,18 +61,18 @@ def test_show_refuses_another_tokenizer(
 def test_show_of_what_is_not_there(
     prefix: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["show", str(prefix.parent / words[0]), *words[1:]]) == BAD_CONFIG
+    assert main(["show", str(prefix.parent / words[0]), *words[1:]]) == CONFIG
     assert capsys.readouterr().err.startswith("error[")
 
 
 def test_check_of_token_files(prefix: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(prefix), "--model-vocab", "512"]) == 0
     assert "matches its manifest" in capsys.readouterr().out
-    assert main(["check", str(prefix), "--model-vocab", "10"]) == BAD_CONFIG
+    assert main(["check", str(prefix), "--model-vocab", "10"]) == CONFIG
     assert "the model's vocabulary is 10" in capsys.readouterr().err
     with Path(f"{prefix}.bin").open("r+b") as file:
         file.write(b"\x01\x00")
-    assert main(["check", str(prefix)]) == BAD_CONFIG
+    assert main(["check", str(prefix)]) == CONFIG
     assert "does not match its manifest" in capsys.readouterr().err
 
 
@@ -161,5 +162,5 @@ def test_mix_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         [f"{tmp_path}/none=1", "--for", "megatron"],
         [f"{tmp_path}=1", f"{a}.bin=2", "--for", "automodel"],
     ):
-        assert main(["mix", *words]) == BAD_CONFIG, words
+        assert main(["mix", *words]) == CONFIG, words
         assert capsys.readouterr().err.startswith("error[")

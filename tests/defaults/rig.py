@@ -29,10 +29,10 @@ from hpctrain.model.step import Need, Pin
 from hpctrain.model.train import Train
 from hpctrain.plan import planner
 from hpctrain.render.tree import Sources, tree
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.execute import run_step
-from hpctrain.run.jobzip import build
-from hpctrain.run.tools import Tools
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.prepare.jobzip import build
+from hpctrain.run.steps.execute import run_step
+from hpctrain.run.system.tools import Tools
 
 ROLES = ("env", "assets", "runs", "checkpoints", "state", "home")
 ALL = tuple(Need)

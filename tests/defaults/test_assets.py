@@ -15,7 +15,7 @@ from hpctrain.errors import ConfigError, NotReachable, StepFailed
 from hpctrain.model.run import Asset, Code, RunSpec
 from hpctrain.model.step import CONFIG, Need, Pin
 from hpctrain.model.words import Loc, locs_in
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain_job.tree import digest
 from tests.defaults.rig import World, cluster, plan
 from tests.job.server import Server, status

@@ -22,7 +22,7 @@ from hpctrain.model.plan import Survey
 from hpctrain.model.run import Asset
 from hpctrain.model.train import Layout
 from hpctrain.model.words import Loc
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain.session import Session
 from hpctrain.testing.subject import binding_of, environ
 

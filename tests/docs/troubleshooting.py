@@ -9,7 +9,7 @@ from typing import Any
 from hpctrain.hooks.load import find, load
 from hpctrain.hooks.scan import names
 from hpctrain.model.job import Rule
-from hpctrain.run.failures import TABLE, rules
+from hpctrain.run.diagnosis.failures import TABLE, rules
 from hpctrain.runfile.reading.toml import loads
 from tests.house.sources import ROOT
 

@@ -11,7 +11,7 @@ from hpctrain.doctor.asking import Asker
 from hpctrain.doctor.question import Answer, Examined, Finding, Question, Verdict
 from hpctrain.doctor.site import Site
 from hpctrain.model.cluster import Cluster
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain.runfile.facts import load_cluster
 from tests.clusters import HOMES
 

@@ -12,7 +12,7 @@ from hpctrain.doctor import examination, machine, modules, network, scheduler, s
 from hpctrain.doctor.asking import Asker
 from hpctrain.doctor.question import Answer, Question, Verdict
 from hpctrain.model.cluster import Verify
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from tests.clusters import HOMES
 from tests.doctor import rig
 from tests.doctor.rig import cluster, examined, findings, question, site

@@ -53,7 +53,7 @@ def test_a_shell_on_a_node_ends_with_its_allocation(alice: Product, slurm: Rig) 
 def test_run_here_uses_the_allocation_around_it(alice: Product, slurm: Rig) -> None:
     alice.write(pair('echo "rank $HPC_RANK of $HPC_WORLD on $SLURMD_NODENAME"'))
     refused = alice("run", "--here", code=6).stderr
-    assert "login is a login node of rig and no allocation of yours" in refused
+    assert "login is a login node of rig, and in no job of yours" in refused
     small = Product(alice.home, alice.folder, alice.environ, (*alice.before, "salloc", "-N1", "-t5"))
     assert "the run takes 2 nodes" in small("run", "--here", code=2).stderr
     few = Product(alice.home, alice.folder, alice.environ, (*alice.before, "salloc", "-N2", "-n2", "-t5"))

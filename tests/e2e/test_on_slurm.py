@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain.run.record import Record
+from hpctrain.run.disk.record import Record
 from tests.e2e.product import Product, hidden_in, small
 from tests.patience import wait_for
 from tests.rig.slurm import Rig

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain_plugins.environments.wheels import uv_tool
 from tests.environments.indexes import Index
 from tests.environments.small_wheel import wheel

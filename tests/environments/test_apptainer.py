@@ -17,7 +17,7 @@ from hpctrain.model.step import Need, Pin
 from hpctrain.model.train import Train
 from hpctrain.model.words import Secret
 from hpctrain.render import shell
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain_plugins.environments import apptainer
 from hpctrain_plugins.environments.wheels.options import Expect
 from tests.defaults.rig import ROLES, cluster, plan
@@ -153,9 +153,7 @@ def test_the_older_name_of_the_token_reaches_training_alone() -> None:
 def test_the_environment_is_proven_on_a_gpu_as_training_enters_it() -> None:
     toy = site()
     gh200 = attrs.evolve(toy, hardware=attrs.evolve(toy.hardware, gpu_kind="cuda", gpus_per_node=4))
-    imported = plan(asked("trl"), gh200, apptainer, pins=PINS)
-    assert lines(imported, "verify")[-1].startswith("python3 -m hpctrain_job.imports")
-    made = plan(asked("trl", expect=Expect(cuda="12")), gh200, apptainer, pins=PINS)
+    made = plan(asked("trl"), gh200, apptainer, pins=PINS)
     verify = made.step_named("verify")
     assert verify is not None
     assert (verify.step.inside, verify.step.launch.gpus_per_node, verify.step.needs >= {Need.GPU}) == (
@@ -164,7 +162,7 @@ def test_the_environment_is_proven_on_a_gpu_as_training_enters_it() -> None:
         True,
     )
     *_, gpus = lines(made, "verify")
-    assert gpus == "python3 -m hpctrain_job.gpus --devices=1 --cuda=12"
+    assert gpus == "python3 -m hpctrain_job.gpus --devices=1 --if-there"
     told = plan(asked("trl", expect=Expect(nccl="2.27")), gh200, apptainer, pins=PINS)
     assert lines(told, "verify")[-1] == "python3 -m hpctrain_job.gpus --devices=1 --nccl=2.27"
     keys = [

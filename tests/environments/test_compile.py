@@ -19,7 +19,7 @@ from hpctrain.model.plan import Plan
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Need, Pin, Step
 from hpctrain.model.words import Raw
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels.options import Built

@@ -14,7 +14,7 @@ from hpctrain.errors import ConfigError
 from hpctrain.lock import path_of, read, request_hash, text
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Pin
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain.session import Session
 from hpctrain_job import sdist
 from hpctrain_plugins.environments import venv

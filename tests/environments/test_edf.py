@@ -14,11 +14,11 @@ from hpctrain.errors import ConfigError, Problem, fatal
 from hpctrain.model.step import Pin
 from hpctrain.model.words import Cmd, Join, Var
 from hpctrain.render import files as rendered
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain.runfile.reading.toml import loads
 from hpctrain.session import Session
+from hpctrain_plugins.environments import pip
 from hpctrain_plugins.environments.edf import pins
-from hpctrain_plugins.environments.image import pip
 from tests.e2e.conftest import here as here
 from tests.e2e.product import Product
 from tests.environments.small_wheel import wheel

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hpctrain.model.step import Pin
-from hpctrain.run.jobzip import build
-from hpctrain.run.tools import Tools
+from hpctrain.run.prepare.jobzip import build
+from hpctrain.run.system.tools import Tools
 from hpctrain.session import Session
 from hpctrain_plugins.environments.edf import image_request
 from hpctrain_plugins.environments.edf.containerfile import IMAGE_FOLDER, INSIDE, JOB

@@ -15,10 +15,9 @@ from hpctrain.model.cluster import Cluster, Storage
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Pin
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.tools import Tools
-from hpctrain_plugins.environments import apptainer
-from hpctrain_plugins.environments.image import pip
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.system.tools import Tools
+from hpctrain_plugins.environments import apptainer, pip
 from tests.defaults.rig import World, cluster, plan
 from tests.environments import nvidia
 from tests.environments.small_wheel import wheel

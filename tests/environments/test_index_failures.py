@@ -7,15 +7,16 @@ import shutil
 import subprocess
 import sys
 import venv as standard_venv
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from hpctrain.errors import ConfigError, HpctrainError, NotReachable, Problem
+from hpctrain.errors import ConfigError, HpctrainError, IntegrityError, NotReachable, Problem
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels import uv_tool
 from tests.defaults.rig import cluster
@@ -169,6 +170,22 @@ def test_packages_that_do_not_fit(program: str, serve: Serve, shelf: Path, tmp_p
     assert caught.value.problems[0].code == "no-solution"
 
 
+@BOTH
+@pytest.mark.parametrize("damage", [b"<html>please log in</html>", None], ids=["a page", "no metadata"])
+def test_a_file_that_is_no_package(program: str, serve: Serve, tmp_path: Path, damage: bytes | None) -> None:
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    path = wheel(folder, "alpha", "1.0")
+    if damage is None:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("alpha.py", "")
+    else:
+        path.write_bytes(damage)
+    problem = refused(IntegrityError, program, tmp_path, index_url=serve(folder).url)
+    assert problem.code == "package-damaged"
+    assert "the file of alpha" in problem.message
+
+
 def test_a_page_that_one_index_refuses_is_not_why_packages_do_not_fit(
     serve: Serve, shelf: Path, tmp_path: Path
 ) -> None:
@@ -208,7 +225,7 @@ def test_without_uv_the_error_says_how_to_get_it(tmp_path: Path) -> None:
     code = (
         f"import sys; sys.path += {[str(p) for p in (root, root / 'core', root / 'plugins', packages)]!r}\n"
         "from hpctrain.errors import NotReachable\n"
-        "from hpctrain.run.tools import Tools\n"
+        "from hpctrain.run.system.tools import Tools\n"
         "from hpctrain_plugins.environments.wheels import pins_foreign\n"
         "from tests.defaults.rig import cluster\n"
         "try: pins_foreign.program(cluster(arch='aarch64'), Tools())\n"

@@ -18,7 +18,7 @@ from hpctrain.model.step import Need
 from hpctrain.model.words import Cmd
 from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import venv
-from hpctrain_plugins.environments.wheels import packed, packing, verified
+from hpctrain_plugins.environments.wheels import packages_spec, packed, verified
 from hpctrain_plugins.environments.wheels.options import Expect
 from tests.conftest import ROOT, needs
 from tests.defaults.rig import World, cluster, plan
@@ -30,7 +30,7 @@ PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 def with_disk() -> Cluster:
     on = cluster(arch=os.uname().machine)
     disk = Storage(path="/mnt/bb/{user}", source="doc", node_local=True)
-    return attrs.evolve(on, storage={**on.storage, packing.NODE: disk})
+    return attrs.evolve(on, storage={**on.storage, packages_spec.NODE: disk})
 
 
 def asked(shelf: Path, **options: object) -> RunSpec:
@@ -151,7 +151,7 @@ def test_it_is_broadcast_where_that_is_predicted_to_be_quicker(
     ((program, archive, copy),) = told
     assert program == "hpc_spread"
     assert (archive, copy) == (unpacked.argv[2], unpacked.argv[5])
-    assert copy.role == packing.NODE  # type: ignore[union-attr]
+    assert copy.role == packages_spec.NODE  # type: ignore[union-attr]
 
 
 def test_only_training_unpacks(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_only_training_unpacks(tmp_path: Path) -> None:
 def test_the_nodes_copy_goes_first_and_the_shared_one_behind(shelf: Path) -> None:
     layer = venv.enter_env(run=asked(shelf, pack=True), cluster=with_disk(), pins=())
     paths = [v.value for v in layer.env if v.name == "PATH"]
-    assert [p.role for p in paths] == ["env", packing.NODE]  # type: ignore[union-attr]  # the last is in front
+    assert [p.role for p in paths] == ["env", packages_spec.NODE]  # type: ignore[union-attr]  # the last is in front
     plain = venv.enter_env(run=asked(shelf), cluster=with_disk(), pins=())
     assert (len(plain.node), len(layer.node)) == (0, 1)
 
@@ -237,5 +237,5 @@ def test_auto_packs_where_the_start_takes_long(shelf: Path, nodes: int, packs: b
     run = attrs.evolve(asked(shelf, pack="auto"), resources=Resources(nodes=nodes))
     steps = [s.name for s in venv.build_env(run=run, cluster=many, pins=()) or ()]
     assert ("pack" in steps) is packs
-    without = attrs.evolve(many, storage={k: v for k, v in many.storage.items() if k != packing.NODE})
+    without = attrs.evolve(many, storage={k: v for k, v in many.storage.items() if k != packages_spec.NODE})
     assert "pack" not in [s.name for s in venv.build_env(run=run, cluster=without, pins=()) or ()]

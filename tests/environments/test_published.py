@@ -16,7 +16,7 @@ import pytest
 
 from hpctrain.errors import StepFailed
 from hpctrain.model.run import Environment, Package, RunSpec
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels.options import Built
 from tests.conftest import ROOT, needs

@@ -9,7 +9,7 @@ import pytest
 
 from hpctrain.errors import ConfigError
 from hpctrain.model.run import Environment, Package, RunSpec
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain.session import Session
 from hpctrain_plugins.environments import uv
 from tests.defaults.rig import cluster

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain_job import chain, fence, resume
-from hpctrain_job.chain import Attempt, Cause, Ended, Record, Restart, Submit, decide
+from hpctrain_job import fence, resume
+from hpctrain_job.chain import decision
+from hpctrain_job.chain.decision import Attempt, Cause, Ended, Record, Restart, Submit, decide
 from hpctrain_job.guards.board import Beat, Board, Order, Phase, State
 from hpctrain_job.guards.ranks import Ranks
 from tests.patience import wait_for
 
-TERMS = chain.Terms(total=36000, time=36000, links=2, nodes=2)
+TERMS = decision.Terms(total=36000, time=36000, links=2, nodes=2)
 FIRST = Attempt("7", 0.0, first_step=0, nodes=("a", "b"))
 SUBREAPER = 36
 
@@ -75,9 +76,9 @@ def test_attempts_of_one_allocation_have_its_time_together() -> None:
     first = replace(FIRST, ended=1000.0, cause=Cause.NODE)
     second = Attempt("7", 1000.0, ended=9000.0, cause=Cause.SAVED, is_inside=True)
     terms = replace(TERMS, total=100000)
-    assert chain.seconds_left(Record(terms, (first, second))) == 100000 - 36000
+    assert decision.seconds_left(Record(terms, (first, second))) == 100000 - 36000
     third = Attempt("8", 9000.0)
-    assert chain.seconds_left(Record(terms, (first, second, third))) == 100000 - 2 * 36000
+    assert decision.seconds_left(Record(terms, (first, second, third))) == 100000 - 2 * 36000
 
 
 def test_long_attempts_that_fail_are_no_row_of_failures() -> None:

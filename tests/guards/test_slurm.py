@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from hpctrain.model.job import State
-from hpctrain.run import goodput, spent
+from hpctrain.run.outcome import goodput, spent
 from hpctrain_job import metrics
-from hpctrain_job.chain import Attempt, Cause
+from hpctrain_job.chain.decision import Attempt, Cause
 from tests.chain.rig import ChainRun, environ, plan
 from tests.conftest import needs
 from tests.guards.program import loss_after

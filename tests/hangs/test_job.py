@@ -15,9 +15,9 @@ from hpctrain.cli.commands.status import _json
 from hpctrain.model.job import State
 from hpctrain.model.plan import Plan
 from hpctrain.model.step import Ranks
-from hpctrain.run import diagnose, failures
-from hpctrain.run.hanging import hanging
-from hpctrain_job.chain import Cause
+from hpctrain.run.diagnosis import diagnose, failures
+from hpctrain.run.diagnosis.hanging import hanging
+from hpctrain_job.chain.decision import Cause
 from tests.chain.rig import ChainRun, environ, plan
 from tests.conftest import needs
 from tests.hangs.test_real import TERMS

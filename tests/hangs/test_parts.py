@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain.run import jobzip
+from hpctrain.run.prepare import jobzip
 from hpctrain_job.hangs import groups, pages, processes, pulse, recorder, verdicts
 from hpctrain_job.hangs.evidence import Doing, Kind, Operation, Rank, Verdict
 from hpctrain_job.hangs.node import Node, checked

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain_job.chain import Cause
+from hpctrain_job.chain.decision import Cause
 from tests.chain.rig import ChainRun, environ, plan
 from tests.conftest import needs
 from tests.hangs.test_job import prepare, watched

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from hpctrain.doctor import nodes
 from hpctrain.errors import HpctrainError
-from hpctrain.run.artefact import differing
+from hpctrain.run.artefacts.artefact import differing
 from hpctrain.runfile.facts import load_facts
 from hpctrain_job import resume
+from hpctrain_job.files.trust import NOBODY_ELSE, artifact
 from hpctrain_job.hangs import pages, verdicts
 from hpctrain_job.hangs.node import Node, is_left
 from hpctrain_job.hangs.thresholds import Thresholds
-from hpctrain_job.trust import NOBODY_ELSE, artifact
 
 
 def facts(argv: list[str]) -> int:

@@ -14,7 +14,7 @@ ROW = re.compile(r"^\| `(?P<folder>[^`]+)` \|[^|]*\| (?P<may>[^|]+) \|$", re.MUL
 OURS = ("hpctrain", "hpctrain_job", "hpctrain_plugins", "hpctrain_tokens", "hpctrain_trl")
 DEPENDENCIES = {"attr", "attrs", "cattr", "cattrs", "click", "pluggy", "yaml", "tomli", "tomllib"}
 ONLY_HERE = {
-    "subprocess": {"core/hpctrain/run/tools.py": "the only way to start a program"},
+    "subprocess": {"core/hpctrain/run/system/tools.py": "the only way to start a program"},
     "pytest": {"core/hpctrain/testing/": "the kit is a pytest class"},
     "huggingface_hub": {
         "core/hpctrain/defaults/": "the optional extra `hub`",
@@ -144,7 +144,7 @@ def test_the_rules_see_what_is_wrong() -> None:
     module = ast.parse("import hpc_alps.facts\nfrom hpctrain.run import tools\nimport os\nos.system('x')\n")
     assert [owner(i.name) for i in imports(module)] == ["hpc_alps", "run", "os"]
     assert list(_starts(module, Path("x.py"))) == ["x.py:4 os.system"]
-    assert found([Path("core/hpctrain/run/tools.py")], lambda _, i: i.top == "subprocess")
+    assert found([Path("core/hpctrain/run/system/tools.py")], lambda _, i: i.top == "subprocess")
     assert "run" not in may(Path("core/hpctrain/plan/fold.py"))
     assert not _known(Path("core/hpctrain/plan/x.py"), "subprocess")
-    assert not _known(Path("core/hpctrain/run/tools.py"), "torch")
+    assert not _known(Path("core/hpctrain/run/system/tools.py"), "torch")

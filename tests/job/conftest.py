@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hpctrain_job.web import Patience
+from hpctrain_job.downloads.web import Patience
 from tests.job.server import Server
 
 QUICK = Patience(tries=4, first=0.01, longest=2.0, timeout=5.0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain_job import columns, parquet
+from hpctrain_job.tables import columns, parquet
 from tests.conftest import needs
 
 ROWS = [{"nb": "hei", "nn": "hei"}, {"nb": "bok", "nn": "bok"}]

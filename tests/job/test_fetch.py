@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from hpctrain_job import fetch
-from hpctrain_job.partial import claim
-from hpctrain_job.proof import Proof, git_name
-from hpctrain_job.web import Failed, Patience, Refused, WrongContent
+from hpctrain_job.downloads.partial import claim
+from hpctrain_job.downloads.proof import Proof, git_name
+from hpctrain_job.downloads.web import Failed, Patience, Refused, WrongContent
 from tests.job.conftest import QUICK
 from tests.job.server import Answer, Server, page, short, status
 

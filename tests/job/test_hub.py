@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain_job import documents, hub
-from hpctrain_job.proof import git_name
-from hpctrain_job.room import NoSpace
-from hpctrain_job.web import Failed, Refused, WrongContent
+from hpctrain_job import hub
+from hpctrain_job.downloads.proof import git_name
+from hpctrain_job.downloads.room import NoSpace
+from hpctrain_job.downloads.web import Failed, Refused, WrongContent
+from hpctrain_job.files import documents
 from tests.job.conftest import QUICK
 from tests.job.server import Server, page, short, status
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hpctrain_job import keeping, resume
-from hpctrain_job.keeping import UNUSABLE, Keeper, Saves
+from hpctrain_job.exit_codes import CONFIG
+from hpctrain_job.keeping import Keeper, Saves
 from tests.conftest import ROOT
 
 NAME = r"global_step(?P<step>\d+)"
@@ -174,7 +175,7 @@ def test_a_damaged_newest_is_set_aside_and_the_pointer_names_the_one_before(
 def test_only_damaged_ones_are_left_where_they_are_and_nothing_begins(saves: Saves) -> None:
     path = save(saves, 10, manifest=True)
     flip(path / "mp_rank_00.pt")
-    assert keeping.check(saves) == UNUSABLE
+    assert keeping.check(saves) == CONFIG
     assert path.is_dir()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain_job import room
+from hpctrain_job.downloads import room
 
 LFS = r"""#!/bin/bash
 # a stand-in for Lustre's own program

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from hpctrain_job import sdist
+from hpctrain_job.downloads.web import WrongContent
 from hpctrain_job.sdist import Places
 from hpctrain_job.tree import digest
-from hpctrain_job.web import WrongContent
 from tests.environments import stone
 
 

@@ -10,8 +10,8 @@ import pytest
 from hpctrain.cli.show.plan_numbers import numbers_of
 from hpctrain.model.plan import EarlierRun, Plan, Survey
 from hpctrain.plan import predict
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.earlier import newest
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.prepare.earlier import newest
 from hpctrain.session import Session
 
 EXAMPLES = Path(__file__).parents[2] / "hpc_alps/hpc_alps/examples"

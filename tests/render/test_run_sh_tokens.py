@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hpctrain.errors import ConfigError
-from hpctrain.run import secrets
+from hpctrain.run.disk import secrets
 from hpctrain.session import Session
 from tests.run.test_secrets import put
 

@@ -13,7 +13,7 @@ from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster, Storage
 from hpctrain.model.run import Resources, RunSpec
 from hpctrain.model.words import Join, Var
-from hpctrain.run.bind import bind
+from hpctrain.run.prepare.bind import bind
 from hpctrain.run.this_computer import is_here
 from tests.conftest import ROOT
 
@@ -140,7 +140,7 @@ def publish(link: Path) -> None:
 def test_a_survey_sees_links_that_resolve_and_free_space(cluster: Cluster, tmp_path: Path) -> None:
     from hpctrain.model.plan import Plan, PlannedStep, Surround
     from hpctrain.model.step import Artifact, Step
-    from hpctrain.run.survey import survey
+    from hpctrain.run.prepare.survey import survey
 
     names = ("there", "dangling", "missing", "file")
     made = {n: Artifact(name=n, role="env", inputs={}, arch="any", folder="sub") for n in names}

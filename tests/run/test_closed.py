@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from hpctrain.model.plan import Survey
-from hpctrain.run.survey import closed
+from hpctrain.run.prepare.survey import closed
 from hpctrain.session import Session
 from tests.run.users import USER, acting_as
 from tests.run.users import project as project

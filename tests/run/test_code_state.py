@@ -95,7 +95,7 @@ def test_a_commit_is_no_other_plan(folder: Path) -> None:
 def test_a_folder_without_a_repository_is_not_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / ".git").rename(folder / "git")
     one = session(folder)
-    monkeypatch.setattr("hpctrain.run.tools.Tools.run", lambda *_, **__: pytest.fail("git was asked"))
+    monkeypatch.setattr("hpctrain.run.system.tools.Tools.run", lambda *_, **__: pytest.fail("git was asked"))
     assert one.code_state() is None
 
 

@@ -6,8 +6,8 @@ import os
 import time
 from pathlib import Path
 
-from hpctrain.run import collect
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.artefacts import collect
+from hpctrain.run.disk.directory import RunDirectory
 from tests.run.test_publish import BUILD, bash, kill_group, left, only_target, start, verified
 
 HOUR = 3600.0

@@ -11,12 +11,12 @@ from typing import IO, cast
 import pytest
 
 from hpctrain.model.job import Rule, State
-from hpctrain.run import diagnose as module
-from hpctrain.run.diagnose import diagnose, diagnose_logs, rules_anywhere, rules_of
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.failures import rules
-from hpctrain.run.printed import TAIL, WIDEST, Line, Printed, read
-from hpctrain.run.status import StepState
+from hpctrain.run.diagnosis import diagnose as module
+from hpctrain.run.diagnosis.diagnose import diagnose, diagnose_logs, rules_anywhere, rules_of
+from hpctrain.run.diagnosis.failures import rules
+from hpctrain.run.diagnosis.printed import TAIL, WIDEST, Line, Printed, read
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.steps.status import StepState
 from hpctrain.run.waiting import failure
 from tests.conftest import ROOT
 
@@ -114,8 +114,8 @@ def test_what_steers_a_terminal_hides_nothing() -> None:
 
 
 def test_many_ranks_take_no_more_memory_than_few(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hpctrain.run.printed.TOTAL", 100)
-    monkeypatch.setattr("hpctrain.run.printed.LEAST_TAIL", 30)
+    monkeypatch.setattr("hpctrain.run.diagnosis.printed.TOTAL", 100)
+    monkeypatch.setattr("hpctrain.run.diagnosis.printed.LEAST_TAIL", 30)
     for rank in range(8):
         run.log("train", rank).write_text("No space left on device\n" + "x" * 40)
     assert diagnose(run, FAILED, [FULL]).causes == ()

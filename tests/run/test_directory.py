@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import ConfigError, HpctrainError
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 from tests.run.conftest import mode, python
 
 DIGEST = "4f1c9a2e" + "0" * 56
@@ -47,7 +47,7 @@ def test_numbers_go_on_after_gaps_and_crashes(tmp_path: Path) -> None:
 CREATOR = """
 import sys
 from pathlib import Path
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 for n in range(20):
     digest = f"{int(sys.argv[2]) * 1000 + n:08x}"
     print(RunDirectory.create(Path(sys.argv[1]), "x", digest, {"plan.json": "{}", "a/b.sh": "c"}).number)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import NotReachable, StepFailed, StepRefused
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.execute import last_lines, run_step
-from hpctrain.run.tools import Tools
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.steps.execute import last_lines, run_step
+from hpctrain.run.system.tools import Tools
 from tests.run.conftest import python
 from tests.run.test_tools import wait_for
 
@@ -82,9 +82,9 @@ def test_a_step_without_script_is_said_before_anything_is_recorded(tmp_path: Pat
 RUN = """
 import sys
 from pathlib import Path
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.execute import run_step
-from hpctrain.run.tools import Tools
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.steps.execute import run_step
+from hpctrain.run.system.tools import Tools
 run_step(RunDirectory(Path(sys.argv[1])), "env", Tools(), env={})
 """
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from hpctrain.model.job import State
-from hpctrain.run.diagnose import diagnose
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.failures import CERTAIN, CONSEQUENCE, GUESS, LIKELY, rules
-from hpctrain.run.status import StepState
+from hpctrain.run.diagnosis.diagnose import diagnose
+from hpctrain.run.diagnosis.failures import CERTAIN, CONSEQUENCE, GUESS, LIKELY, rules
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.steps.status import StepState
 from hpctrain.runfile.reading.toml import loads
 
 CASES: list[Mapping[str, str]] = loads(Path(__file__).with_name("failures.toml").read_text())["case"]

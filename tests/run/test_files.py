@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import HpctrainError
-from hpctrain.run import files
+from hpctrain.run.system import files
 from tests.conftest import needs
 from tests.run.conftest import mode
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.goodput import attempts, goodput
-from hpctrain.run.spent import JobSpan
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.outcome.goodput import attempts, goodput
+from hpctrain.run.outcome.spent import JobSpan
 
 
 def span(began: float, ended: float, job: str = "7", **fields: Any) -> JobSpan:

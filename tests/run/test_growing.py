@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpctrain.model.job import State
-from hpctrain.run import growing, logs
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.growing import Growing
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.output import growing, logs
+from hpctrain.run.output.growing import Growing
 
 
 @pytest.fixture

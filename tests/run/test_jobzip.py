@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import PluginError
-from hpctrain.run import jobzip
+from hpctrain.run.prepare import jobzip
 
 
 def package(folder: Path, name: str) -> Path:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hpctrain.run.diagnose import Diagnosis, diagnose_logs, rules_anywhere
-from hpctrain.run.failures import ENDED
-from hpctrain.run.printed import Printed
+from hpctrain.run.diagnosis.diagnose import Diagnosis, diagnose_logs, rules_anywhere
+from hpctrain.run.diagnosis.failures import ENDED
+from hpctrain.run.diagnosis.printed import Printed
 from hpctrain.runfile.reading.toml import loads
 
 KNOWN = loads(Path(__file__).with_name("known.toml").read_text())

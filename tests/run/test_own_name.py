@@ -11,7 +11,7 @@ import pytest
 
 import hpctrain.render
 from hpctrain.errors import IntegrityError
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 
 SCRIPT = Path(hpctrain.render.__file__).with_name("identity.sh")
 Identify = Callable[[Path], str]

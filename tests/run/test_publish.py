@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain import versions
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from tests.conftest import ROOT, needs
 from tests.run.conftest import mode
 from tests.run.test_files import small_disk as small_disk

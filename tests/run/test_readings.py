@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpctrain.run import curve
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.metrics import metrics_of
-from hpctrain.run.readings import Readings
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.output.metrics import metrics_of
+from hpctrain.run.watch import curve
+from hpctrain.run.watch.readings import Readings
 
 PLAN: dict[str, Any] = {
     "train": {

@@ -10,7 +10,7 @@ import pytest
 
 from hpctrain import versions
 from hpctrain.errors import ConfigError
-from hpctrain.run.record import Record
+from hpctrain.run.disk.record import Record
 from tests.run.conftest import python
 
 
@@ -74,7 +74,7 @@ def test_a_newer_record_is_refused(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from hpctrain.run.record import Record
+from hpctrain.run.disk.record import Record
 for n in range(200):
     Record(Path(sys.argv[1])).append("x", who=sys.argv[2], n=n, filler="y" * (n * 37 % 4000))
 """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.registry import Registry
-from hpctrain.run.state import state_folder
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.disk.registry import Registry
+from hpctrain.run.this_computer import state_folder
 from tests.run.conftest import mode, python
 
 DIGEST = "4f1c9a2e" * 8
@@ -53,8 +53,8 @@ def test_a_scan_finds_what_the_list_lost(tmp_path: Path) -> None:
 ADDER = """
 import sys
 from pathlib import Path
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.registry import Registry
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.disk.registry import Registry
 for n in range(1, 101):
     Registry(Path(sys.argv[1])).add(RunDirectory(Path(f"/runs/{sys.argv[2]}/{n}-00000000")))
 """

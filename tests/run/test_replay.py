@@ -11,7 +11,7 @@ import pytest
 from hpctrain import Session
 from hpctrain.errors import ConfigError, Problem
 from hpctrain.lock import path_of
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.runfile.layers.replay import written
 from hpctrain.runfile.reading.toml import loads
 

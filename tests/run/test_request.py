@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hpctrain.errors import IntegrityError
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.request import Request, differences
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.disk.request import Request, differences
 
 PLAN: dict[str, Any] = {
     "digest": "ab" * 32,

@@ -12,10 +12,10 @@ from hpctrain.errors import ConfigError
 from hpctrain.model.run import Resources
 from hpctrain.model.words import Secret
 from hpctrain.plan.goal import Goal
-from hpctrain.run import secrets
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.goals import execute
-from hpctrain.run.scrub import Sink, scrub
+from hpctrain.run.disk import secrets
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.prepare.goals import execute
+from hpctrain.run.system.scrub import Sink, scrub
 from hpctrain.session import Session
 from tests.run.conftest import mode
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.spent import job_spans, moment, node_hours
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.outcome.spent import job_spans, moment, node_hours
 from hpctrain.ui import text
 
 NOON = 1_795_176_000.0

@@ -14,9 +14,9 @@ from hpctrain.errors import NotReachable
 from hpctrain.model.job import JobState, State
 from hpctrain.model.words import Loc
 from hpctrain.render.graph import Node
-from hpctrain.run.poll import Poll
-from hpctrain.run.record import Record
-from hpctrain.run.status import Run, RunState, StepState, run_state, states
+from hpctrain.run.disk.record import Record
+from hpctrain.run.steps.poll import Poll
+from hpctrain.run.steps.status import Run, RunState, StepState, run_state, states
 
 TAG = "a" * 32
 

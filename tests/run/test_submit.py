@@ -11,8 +11,16 @@ from hpctrain.errors import NotReachable, SubmitError
 from hpctrain.model.job import Job, JobState, State
 from hpctrain.model.step import After, When
 from hpctrain.model.words import Cmd, Join, Loc, Raw, Var
-from hpctrain.run.record import Record
-from hpctrain.run.submit import UNCLEAR, Order, Patience, job_of, resume_submission, submission, submit_step
+from hpctrain.run.disk.record import Record
+from hpctrain.run.steps.submit import (
+    UNCLEAR,
+    Order,
+    Patience,
+    job_of,
+    resume_submission,
+    submission,
+    submit_step,
+)
 from tests.schedulers import build
 
 Answer = str | Exception

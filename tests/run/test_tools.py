@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import HpctrainError, NotReachable
-from hpctrain.run.tools import ToolFailed, Tools
+from hpctrain.run.system.tools import ToolFailed, Tools
 from tests.run.conftest import alive, python
 
 
@@ -161,7 +161,7 @@ def test_a_streams_limit_is_kept_and_said(tmp_path: Path) -> None:
 INTERRUPTED = """
 import sys
 from pathlib import Path
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 try:
     Tools(grace=float(sys.argv[3])).stream(["sh", "-c", sys.argv[2]], log=Path(sys.argv[1]))
 except KeyboardInterrupt:
@@ -247,4 +247,4 @@ def test_only_tools_imports_subprocess() -> None:
         capture_output=True,
         text=True,
     )
-    assert found.stdout.split() == [f"{ROOT}/core/hpctrain/run/tools.py"]
+    assert found.stdout.split() == [f"{ROOT}/core/hpctrain/run/system/tools.py"]

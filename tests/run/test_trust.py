@@ -14,7 +14,7 @@ from tests.run.users import project as project
 TREES = 15 * int(os.environ.get("HPCTRAIN_SOAK", "25"))
 
 JUDGE = """
-from hpctrain_job import trust
+from hpctrain_job.files import trust
 accepted = trust.Accepted(tuple(sys.argv[1].split()))
 for link in open(sys.argv[2]).read().splitlines():
     print(link, trust.artifact(link, accepted).verdict.value)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import IntegrityError
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.live import graph_of
-from hpctrain_job import trust
+from hpctrain_job.files import trust
 from tests.run.users import GROUP, MALLORY, USER, acting_as, run_as
 from tests.run.users import project as project
 

@@ -17,12 +17,13 @@ from hpctrain.model.step import Artifact, Step
 from hpctrain.model.words import Cmd, Secret, Var
 from hpctrain.render.login_step import here_files
 from hpctrain.render.tree import HELPERS
-from hpctrain.run import jobzip, secrets
-from hpctrain.run.bind import bind
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.execute import run_step
-from hpctrain.run.survey import survey
-from hpctrain.run.tools import Tools
+from hpctrain.run.disk import secrets
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.prepare import jobzip
+from hpctrain.run.prepare.bind import bind
+from hpctrain.run.prepare.survey import survey
+from hpctrain.run.steps.execute import run_step
+from hpctrain.run.system.tools import Tools
 from tests.conftest import ROOT
 
 TOKEN = "hf_" + "Zz9" * 12

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hpctrain.run.submit import resume_submission, submit_step
+from hpctrain.run.steps.submit import resume_submission, submit_step
 from hpctrain_plugins.schedulers import local, pbs, slurm
 from tests.schedulers import build
 from tests.schedulers.site import QUICK, Site

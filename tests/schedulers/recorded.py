@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 
 HERE = Path(__file__).parent / "openpbs"
 

@@ -11,11 +11,11 @@ from hpctrain.model.job import JobState
 from hpctrain.model.plan import Plan
 from hpctrain.model.step import After, When
 from hpctrain.render.graph import Node
-from hpctrain.run.poll import Poll
-from hpctrain.run.record import Record
-from hpctrain.run.status import Run, StepState, states
-from hpctrain.run.submit import Order, Patience, submit_step
-from hpctrain.run.tools import Tools
+from hpctrain.run.disk.record import Record
+from hpctrain.run.steps.poll import Poll
+from hpctrain.run.steps.status import Run, StepState, states
+from hpctrain.run.steps.submit import Order, Patience, submit_step
+from hpctrain.run.system.tools import Tools
 from hpctrain_plugins.schedulers import local
 from tests.patience import wait_for
 from tests.schedulers import build

@@ -85,7 +85,7 @@ def test_what_follows_a_failure_depends_on_how_it_waits(site: Site, when: str, s
 def test_a_job_survives_a_second_submission_of_its_tag(site: Site) -> None:
     plan = build.plan(build.step("sleep 1", "echo one >> count"))
     order = site.order(plan)
-    from hpctrain.run.submit import job_of
+    from hpctrain.run.steps.submit import job_of
 
     job = job_of(order, "a" * 32)
     ids = [site.submit(job, "a" * 32) for _ in range(2)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.run.record import Record
+from hpctrain.run.disk.record import Record
 from tests.patience import wait_for
 from tests.rig.slurm import REPO, Rig
 from tests.schedulers import killed_driver

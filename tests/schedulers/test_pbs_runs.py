@@ -8,7 +8,7 @@ import pytest
 
 from hpctrain.errors import NotReachable, SubmitError
 from hpctrain.model.job import State
-from hpctrain.run.submit import Patience, resume_submission, submit_step
+from hpctrain.run.steps.submit import Patience, resume_submission, submit_step
 from hpctrain_plugins.schedulers import pbs_query, pbs_submit
 from tests.patience import wait_for
 from tests.schedulers import build

@@ -14,7 +14,7 @@ import pytest
 from hpctrain.errors import NotReachable, SubmitError
 from hpctrain.model.job import State
 from hpctrain.model.words import Raw
-from hpctrain.run.submit import Patience, resume_submission, submit_step
+from hpctrain.run.steps.submit import Patience, resume_submission, submit_step
 from hpctrain_plugins.schedulers import slurm as plugin
 from hpctrain_plugins.schedulers.slurm_query import states
 from tests.conftest import needs

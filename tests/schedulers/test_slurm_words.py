@@ -11,8 +11,8 @@ import pytest
 
 from hpctrain.errors import NotReachable, SubmitError
 from hpctrain.model.job import Job, State
-from hpctrain.run.submit import UNCLEAR
-from hpctrain.run.tools import Tools
+from hpctrain.run.steps.submit import UNCLEAR
+from hpctrain.run.system.tools import Tools
 from hpctrain_plugins.schedulers import slurm_query as query
 from hpctrain_plugins.schedulers import slurm_submit, slurm_words
 from hpctrain_plugins.schedulers.slurm_words import hosts

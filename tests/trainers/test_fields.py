@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from hpctrain.model.run import Asset
-from hpctrain.run.refused import problems
-from hpctrain_job.columns import of
+from hpctrain.run.steps.execute import refusals
+from hpctrain_job.tables.columns import of
 from hpctrain_plugins.trainers import trl
 from hpctrain_plugins.trainers.trl import Options
 from tests.conftest import ROOT
@@ -56,7 +56,7 @@ def test_a_wrong_field_is_one_sentence_with_its_key_and_the_nearest(data: Path) 
     both = {"train_dataset": f"{data}/train:train", "eval_dataset": f"{data}/validation:validation"}
     code, said = checked(data, **both, **PAIRS, eval_source_field="nb", eval_target_field="nn_husnrm")
     assert code == 78
-    (problem,) = problems(said.splitlines())
+    (problem,) = refusals(said.splitlines())
     assert (problem.code, problem.where) == ("step-refused", "train.trl.eval_target_field")
     assert problem.message == "the evaluation data has no field nn_husnrm"
     assert problem.hint == 'eval_target_field = "nn_husnorm"'
@@ -67,7 +67,7 @@ def test_every_wrong_field_is_said_at_once(data: Path) -> None:
     both = {"train_dataset": f"{data}/train", "eval_dataset": f"{data}/validation"}
     code, said = checked(data, **both, train_source_field="no", train_target_field="nn")
     assert code == 78
-    found = [(p.where, p.message) for p in problems(said.splitlines())]
+    found = [(p.where, p.message) for p in refusals(said.splitlines())]
     assert found == [
         ("train.trl.train_source_field", "the training data has no field no"),
         ("train.trl.train_source_field", "the evaluation data has no field no"),

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from hpctrain_job.shape import Shape
+from hpctrain_job.arithmetic.model_shape import Shape
 from tests.trainers.conftest import LIMIT, SHAPE
 from tests.trainers.test_numbers import NEMOTRON_3_NANO
 

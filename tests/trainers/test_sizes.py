@@ -17,9 +17,9 @@ from hpctrain.lock import Lock
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import CONFIG, Pin
-from hpctrain.run.model_configs import model_configs
+from hpctrain.run.prepare.model_configs import model_configs
 from hpctrain.session import Session
-from hpctrain_job.shape import Shape
+from hpctrain_job.arithmetic.model_shape import Shape
 from hpctrain_plugins.trainers import automodel, command, nanotron, neox, trl
 from tests.clusters.workspace import installed_workspace
 from tests.trainers import plans

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hpctrain_job import keeping, metrics, resume
-from hpctrain_job.shape import Shape
+from hpctrain_job.arithmetic.model_shape import Shape
 from hpctrain_trl.settings import CHECKPOINT, CHECKPOINT_LAST
 from tests.trainers.conftest import LIMIT, SHAPE, Trained, wait_for_step
 

@@ -18,7 +18,7 @@ EVERYWHERE = site_file.Honest(
         "storage: memory, with the site's paths and owners",
         "mamba-ssm, causal-conv1d and flash-attn: a few lines of C that are built like them",
         "torch of the index: no tensors, an NCCL that it loads as the real one does, and torchrun",
-        "the registry's images: busybox, or Python with a constraint file; arm64 ones say so and are x86_64",
+        "the registry's images: busybox, or Python with torch (a stand-in); arm64 ones say so and are x86_64",
         "the hub: snapshots, uploads by git-lfs, branches and tags, under its real name",
     ),
     absent=(

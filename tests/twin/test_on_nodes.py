@@ -22,4 +22,4 @@ def test_exec_reaches_a_compute_node_of_frontier(twin: Start, torch: None) -> No
     assert "help: --time 2h\n" in late.stderr
     refused = user.hpctrain("run", "run.toml", *on, "--here")
     assert refused.returncode == 6
-    assert "no allocation of yours" in refused.stderr
+    assert "in no job of yours" in refused.stderr

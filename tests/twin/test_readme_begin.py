@@ -105,7 +105,7 @@ def test_olivia_s_ten_lines_end_with_a_trained_model(twin: Start) -> None:
     assert olivia.run("python3", f"{EXAMPLE}/wheels.py", "/srv/index", *asked).returncode == 0
     folder = "/cluster/projects/nn9999k/alice-hpctrain"
     wheels(olivia)
-    olivia.sh(f"mkdir {folder}/code")
+    olivia.sh(f"mkdir -p {folder}/code", user="alice")
     olivia.write(f"{folder}/code/train.py", (WALKS / "train.py").read_text())
     olivia.write(f"{folder}/site.toml", SITE)
     stand_in = (

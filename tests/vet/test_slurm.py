@@ -17,8 +17,8 @@ import pytest
 
 from hpctrain.model.job import State
 from hpctrain.model.plan import Plan
-from hpctrain_job.chain import Cause
-from hpctrain_job.vet import TOO_FEW
+from hpctrain_job.chain.decision import Cause
+from hpctrain_job.exit_codes import TOO_FEW_NODES
 from tests.chain.rig import ChainRun, environ, plan
 from tests.conftest import needs
 from tests.rig.conf import Conf
@@ -137,7 +137,7 @@ def test_too_few_fit_nodes_end_the_job_and_the_chain_goes_on_without_them(rig: R
     assert "n2" not in second.nodes
     assert second.cause is Cause.FINISHED, run.log()
     ends = [json.loads(line) for line in (run.path / "steps/train/jobs.jsonl").read_text().splitlines()]
-    assert [row["code"] for row in ends if row["event"] == "ended"][:2] == [TOO_FEW, 0]
+    assert [row["code"] for row in ends if row["event"] == "ended"][:2] == [TOO_FEW_NODES, 0]
     assert "hpctrain: n2 is unfit: GPUs missing: 0 of 1 answer" in run.log()
 
 

@@ -8,7 +8,7 @@ import sys
 
 from hpctrain.errors import ConfigError
 from hpctrain.hooks.scan import ISOLATED
-from hpctrain.run.tools import become
+from hpctrain.run.system.tools import become
 
 
 def fault() -> ConfigError | None:

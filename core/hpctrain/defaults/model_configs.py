@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpctrain.errors import ConfigError
 from hpctrain_job import hub
-from hpctrain_job.web import Failed, Patience, Refused, get_json
+from hpctrain_job.downloads.web import Failed, Patience, Refused, get_json
 
 if TYPE_CHECKING:
     from hpctrain.model.tools import ProgramRunner

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hpctrain.doctor.question import Finding, Question, Verdict, stated
 from hpctrain.doctor.site import Site
 from hpctrain.model.cluster import Source
-from hpctrain.run.clock import now
+from hpctrain.run.this_computer import now
 
 DAYS = 180
 """Sites change partitions, modules and drivers about twice a year."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from hpctrain.doctor.question import Answer, Question
 from hpctrain.errors import HpctrainError, NotReachable, TimedOut
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 
 SECONDS = 45
 """For all questions; with the start of Python and the end of what hung, it stays below a minute."""

@@ -22,9 +22,9 @@ from hpctrain.doctor import examination
 from hpctrain.doctor.question import Answer, Examined, Question
 from hpctrain.doctor.site import Site
 from hpctrain.errors import ConfigError
-from hpctrain.run import files
-from hpctrain.run.clock import now
-from hpctrain.run.scrub import HIDDEN, scrub
+from hpctrain.run.system import files
+from hpctrain.run.system.scrub import HIDDEN, scrub
+from hpctrain.run.this_computer import now
 
 SCHEMA = "hpctrain/capture/1"
 MOST = 2_000_000

@@ -22,7 +22,7 @@ from hpctrain.model.plan import Binding
 from hpctrain.model.step import Need
 from hpctrain.model.words import template
 from hpctrain.render.shell import word
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_job.node_answers import PYTHON
 
 AREA = "compute nodes"

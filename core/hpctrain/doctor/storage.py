@@ -15,7 +15,7 @@ from hpctrain.doctor.site import Site
 from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Storage
 from hpctrain.render.shell import plain
-from hpctrain.run.bind import bound
+from hpctrain.run.prepare.bind import bound
 
 AREA = "storage"
 GB = 1e9

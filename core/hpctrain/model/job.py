@@ -160,6 +160,30 @@ class Event:
 
 
 @frozen(kw_only=True)
+class ChainState:
+    """How far the jobs of a step have come."""
+
+    attempts: int
+    """How many have begun to train."""
+    restarts: int = 0
+    """How often one of them began again inside of its allocation."""
+    planned: int = 1
+    """How many were planned."""
+    jobs: tuple[str, ...] = ()
+    """Those in the queue, the one that runs included, in their order."""
+    training: str = ""
+    """The one whose attempt has begun and not ended."""
+    submitted: int = 0
+    """How many were ever handed over, refused ones too: whether somebody else has done so since."""
+    left_s: float = 0.0
+    """Seconds of the total that no attempt has used."""
+    ended: str = ""
+    """Why no further attempt will begin; empty while one may."""
+    avoided: tuple[str, ...] = ()
+    """Nodes that failed, and on which no further attempt shall run."""
+
+
+@frozen(kw_only=True)
 class Rule:
     """A known failure: `pattern` in a log means `cause`, and `fix` mends it."""
 
@@ -179,4 +203,4 @@ class Rule:
     """Stamped by core: who says so."""
 
 
-__all__ = ["Allocation", "Event", "Job", "JobFiles", "JobState", "Rule", "State", "Word"]
+__all__ = ["Allocation", "ChainState", "Event", "Job", "JobFiles", "JobState", "Rule", "State", "Word"]

@@ -1,4 +1,4 @@
-"""What acting hooks start programs with; `run/tools.py` is what they get."""
+"""What acting hooks start programs with; `run/system/tools.py` is what they get."""
 
 from __future__ import annotations
 

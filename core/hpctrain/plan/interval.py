@@ -61,7 +61,7 @@ def assumed_between(launch: Launch) -> float:
 
 
 def patience(every: Duration | None, between_s: float) -> dict[str, float]:
-    """How long a chain waits for progress, in the words of `hpctrain_job.chain.Terms`.
+    """How long a chain waits for progress, in the words of `hpctrain_job.chain.decision.Terms`.
 
     An attempt leaves no newer checkpoint when a fault comes before the first one. So many in a row that
     faults alone would almost never make them end the chain; and failures count as soon where they come in a

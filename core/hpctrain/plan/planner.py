@@ -23,7 +23,6 @@ from hpctrain.plan.place import place
 from hpctrain.plan.proof import at_once, proof
 
 Call = Callable[..., Any]
-TRAIN = "train"
 NEWEST = Join(Var("HPC_CHECKPOINTS"), "/newest")
 CODE, ORIGIN = "code", ".code"
 """The name under which a trainer finds the user's own repository among its assets."""
@@ -182,7 +181,7 @@ class _Planning:
             for step in _chained(self.train.before)
         ]
         train = Step(
-            name=TRAIN,
+            name=chain.TRAIN,
             commands=(Cmd(self.train.argv),),
             needs=frozenset({Need.TARGET, Need.GPU}),
             inside=True,
@@ -237,7 +236,7 @@ class _Planning:
                 )
             )
             return []
-        return [attrs.evolve(step, after=step.after or (After(TRAIN),)) for step in _chained(answer)]
+        return [attrs.evolve(step, after=step.after or (After(chain.TRAIN),)) for step in _chained(answer)]
 
 
 def _chained(answer: Iterable[Step]) -> list[Step]:

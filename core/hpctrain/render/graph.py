@@ -18,7 +18,7 @@ from hpctrain.plan.decode import decode
 from hpctrain.plan.encode import encode
 from hpctrain.render import shell
 from hpctrain.versions import RECORD
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 
 @frozen(kw_only=True)

@@ -1,6 +1,6 @@
 # What this run's own folders (checkpoints, tokens) and its stop file are called, wherever its scripts lie: a name made
 # once and kept in the file `id`, with the folder that it was made in. Sourced in the run's folder, by run.sh and by
-# steps/*/job.sh; hpctrain.run.directory does the same in Python.
+# steps/*/job.sh; hpctrain.run.disk.directory does the same in Python.
 # shellcheck shell=bash
 
 hpc_identify() {  # exports HPC_OWN

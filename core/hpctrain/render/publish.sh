@@ -103,7 +103,7 @@ _hpc_folder_trusted() {
 }
 
 # What stands at LINK, in _hpc_verdict: exists, missing, stale (ours, to be made anew) or refused. Owners and
-# modes of the names on the way decide, never the owner of what a link points to. hpctrain_job.trust is the same.
+# modes of the names on the way decide, never the owner of what a link points to. hpctrain_job.files.trust is the same.
 _hpc_judge() { _hpc_judged "$1" || :; }
 
 _hpc_judged() {

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hpctrain.errors import ConfigError
 from hpctrain.plan import goal
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.disk.registry import Registry
 from hpctrain.run.live import LiveRun
-from hpctrain.run.registry import Registry
 
 
 def find(reference: str | None, environ: Mapping[str, str]) -> RunDirectory:

@@ -11,8 +11,8 @@ from hpctrain.model.job import Allocation
 from hpctrain.model.plan import Plan
 from hpctrain.model.step import Need
 from hpctrain.run.prepared import Prepared
+from hpctrain.run.system.tools import Tools
 from hpctrain.run.this_computer import host_name, is_here
-from hpctrain.run.tools import Tools
 
 
 def current_allocation(

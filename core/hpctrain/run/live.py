@@ -22,19 +22,18 @@ from hpctrain.model.words import Loc
 from hpctrain.render.graph import Graph, Node
 from hpctrain.render.graph import read as read_graph
 from hpctrain.render.shell import plain, quoted
-from hpctrain.run import secrets
-from hpctrain.run.clock import now
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.executor import OnProgress, Outcome, Services, execute
-from hpctrain.run.poll import Poll
-from hpctrain.run.state import state_folder
-from hpctrain.run.status import Run, RunState, StepState, states
-from hpctrain.run.submit import submissions
-from hpctrain.run.tools import Tools
-from hpctrain_job import trust
+from hpctrain.run.disk import secrets
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.steps.executor import OnProgress, Outcome, Services, execute
+from hpctrain.run.steps.poll import Poll
+from hpctrain.run.steps.status import Run, RunState, StepState, states
+from hpctrain.run.steps.submit import submissions
+from hpctrain.run.system.tools import Tools
+from hpctrain.run.this_computer import now, state_folder
+from hpctrain_job.files import trust
 
 if TYPE_CHECKING:
-    from hpctrain.run.metrics import Metrics
+    from hpctrain.run.output.metrics import Metrics
 
 
 def _silent(event: str, node: Node, detail: str) -> None:
@@ -111,14 +110,14 @@ class LiveRun:
 
     def metrics(self) -> Metrics:
         """What the training wrote or printed so far: losses, rates, evaluations."""
-        from hpctrain.run.metrics import metrics_of
+        from hpctrain.run.output.metrics import metrics_of
 
         return metrics_of(self.directory)
 
     def log(self, step: str | None = None, *, rank: int | None = None, lines: int = 1_000_000) -> list[str]:
         """The last lines of a step's log; without a step of the last that wrote one, rank 0 where there are
         several. ConfigError where there is none yet."""
-        from hpctrain.run import logs
+        from hpctrain.run.output import logs
 
         steps = logs.chosen_steps(steps_of(self.directory), step)
         path = logs.newest_log(self.directory, steps, rank)
@@ -177,10 +176,11 @@ class LiveRun:
         """Mark the chains of these steps as ended, for a job that starts now; the ids of their jobs."""
         chains = {s.step: s.chain.jobs for s in self.status().steps if s.chain and s.step in steps}
         if chains:
-            from hpctrain_job import attempts, chain
+            from hpctrain_job import attempts
+            from hpctrain_job.chain import decision
 
             for step in chains:
-                attempts.Step(self.directory.path, step).end(chain.Cause.CANCELLED.value)
+                attempts.Step(self.directory.path, step).end(decision.Cause.CANCELLED.value)
         return [job for jobs in chains.values() for job in jobs]
 
     def secrets_left(self) -> tuple[str, ...]:

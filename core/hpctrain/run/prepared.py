@@ -19,17 +19,19 @@ from hpctrain.plan.encode import encode
 from hpctrain.plan.tokens import TokenPlace, places
 from hpctrain.render import shell
 from hpctrain.render.tree import Sources, tree
-from hpctrain.run import files, jobzip, secrets
-from hpctrain.run.abilities import lacking
-from hpctrain.run.code_state import code_state
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.earlier import earlier_runs
-from hpctrain.run.executor import OnProgress, Outcome
+from hpctrain.run.disk import secrets
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.disk.registry import Registry
 from hpctrain.run.live import LiveRun, graph_of, query_jobs
-from hpctrain.run.registry import Registry
-from hpctrain.run.survey import closed, survey, untrusted
-from hpctrain.run.tools import Tools
-from hpctrain_job import trust
+from hpctrain.run.prepare import jobzip
+from hpctrain.run.prepare.code_state import code_state
+from hpctrain.run.prepare.earlier import earlier_runs
+from hpctrain.run.prepare.scheduler_duties import lacking
+from hpctrain.run.prepare.survey import closed, survey, untrusted
+from hpctrain.run.steps.executor import OnProgress, Outcome
+from hpctrain.run.system import files
+from hpctrain.run.system.tools import Tools
+from hpctrain_job.files import trust
 
 Locate = Callable[[Iterable[Problem]], tuple[Problem, ...]]
 """Gives problems of a key their place in the user's files."""

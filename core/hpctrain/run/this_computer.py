@@ -1,11 +1,13 @@
-"""Whether this computer is the cluster that a plan is for."""
+"""This computer: whether it is the cluster that a plan is for, its time, and where it keeps our state."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
 from functools import cache
+from pathlib import Path
 
 from hpctrain.model.cluster import Cluster
 
@@ -53,3 +55,17 @@ def _names_of(host: str) -> Iterator[str]:
     except OSError:
         return
     yield from (name, *aliases)
+
+
+def now() -> str:
+    """This moment, as records and plans write it: in UTC as RFC 3339, to the millisecond."""
+    moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return moment.replace("+00:00", "Z")
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """`$XDG_STATE_HOME/hpctrain`, where things lie that are neither settings nor cache."""
+    state = environ.get("XDG_STATE_HOME", "")
+    if not state.startswith("/"):  # the XDG rules: a relative path counts as unset
+        state = f"{environ.get('HOME') or Path.home()}/.local/state"
+    return Path(state) / "hpctrain"

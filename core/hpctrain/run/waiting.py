@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from hpctrain.errors import JobFailed, TimedOut
 from hpctrain.model.job import State
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.status import RunState, StepState
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.steps.status import RunState, StepState
 
 TICK_SECONDS = 1.0
 STOPPED = (State.DONE, State.WAITING)
@@ -64,7 +64,7 @@ def failure(directory: RunDirectory, step: StepState, environ: Mapping[str, str]
 
 def _causes(directory: RunDirectory, step: StepState, environ: Mapping[str, str]) -> list[str]:
     """The surest cause with its fix; where no rule knows any, the first error."""
-    from hpctrain.run import diagnose
+    from hpctrain.run.diagnosis import diagnose
 
     diagnosis = diagnose.diagnose(directory, step, diagnose.rules_of(directory, environ))
     if not diagnosis.causes:

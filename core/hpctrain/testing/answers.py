@@ -15,8 +15,8 @@ from attrs import frozen
 
 from hpctrain.errors import HpctrainError, NotReachable, SubmitError
 from hpctrain.model.job import Job, JobState, State
-from hpctrain.run.submit import UNCLEAR, Order, job_of
-from hpctrain.run.tools import Tools
+from hpctrain.run.steps.submit import UNCLEAR, Order, job_of
+from hpctrain.run.system.tools import Tools
 from hpctrain.testing.base import none
 from hpctrain.testing.scheduler import SchedulerBase
 from hpctrain.testing.scripts import written

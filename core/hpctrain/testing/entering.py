@@ -24,7 +24,7 @@ from hpctrain.model.step import Launch
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word, words_in
 from hpctrain.render.scripts import Shape, step_files
 from hpctrain.render.tree import Sources, tree
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain.session import Session
 from hpctrain.testing import stand_in
 from hpctrain.testing.inside import environment_layer

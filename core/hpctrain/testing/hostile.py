@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.errors import ConfigError, fatal
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain.testing.base import Base, none
 from hpctrain.testing.scripts import header_is_inert, written
 from hpctrain.testing.subject import Subject, binding_of, rendered

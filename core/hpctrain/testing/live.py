@@ -16,8 +16,8 @@ from hpctrain.model.job import Job, JobState, State
 from hpctrain.model.plan import Plan, PlannedStep
 from hpctrain.model.words import Raw
 from hpctrain.render.tree import Sources, tree
-from hpctrain.run.submit import Order, job_of
-from hpctrain.run.tools import Tools
+from hpctrain.run.steps.submit import Order, job_of
+from hpctrain.run.system.tools import Tools
 from hpctrain.testing.answers import AnswerBase
 from hpctrain.testing.base import none
 from hpctrain.testing.scheduler import Request

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.run.tools import Tools
+from hpctrain.run.system.tools import Tools
 from hpctrain.testing.base import Base, none
 from hpctrain.testing.subject import Subject
 

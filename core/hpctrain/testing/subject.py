@@ -26,7 +26,7 @@ from hpctrain.model.job import JobFiles
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.words import Join, Var, Word
 from hpctrain.render.tree import Sources, tree
-from hpctrain.run.bind import bind
+from hpctrain.run.prepare.bind import bind
 from hpctrain.runfile.facts import load_cluster
 from hpctrain.runfile.reading.text import Document, read_toml
 from hpctrain.session import Session

@@ -13,8 +13,8 @@ import pytest
 
 from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.model.train import Layout, Train
-from hpctrain.run import jobzip
-from hpctrain.run.progress import from_log
+from hpctrain.run.output.progress import from_log
+from hpctrain.run.prepare import jobzip
 from hpctrain.session import Session
 from hpctrain.testing.base import none
 from hpctrain.testing.subject import Subject, binding_of, rendered

@@ -15,9 +15,9 @@ import pytest
 from attrs import frozen
 
 from hpctrain.model.train import Train
-from hpctrain.run import jobzip
-from hpctrain.run.progress import from_log
-from hpctrain.run.tools import Tools
+from hpctrain.run.output.progress import from_log
+from hpctrain.run.prepare import jobzip
+from hpctrain.run.system.tools import Tools
 from hpctrain.session import Session
 from hpctrain.testing.base import none
 from hpctrain.testing.entering import SYSTEM, Machine

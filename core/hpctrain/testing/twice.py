@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hpctrain.run.tools import Done, Tools
+from hpctrain.run.system.tools import Done, Tools
 from hpctrain.testing.base import Base, none
 from hpctrain.testing.subject import Subject
 

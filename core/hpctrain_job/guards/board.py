@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 WIDTH = 128
 """Bytes of a beat: always as many, so that it is written over in place and never read in halves."""

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from hpctrain_job import attempts, chain, journal
+from hpctrain_job import attempts, exit_codes
+from hpctrain_job.chain import decision
+from hpctrain_job.files import shared
 from hpctrain_job.guards.lead import Settled
 
 NOTES = "jobs.jsonl"
@@ -38,24 +40,24 @@ class Again:
     """The attempt that follows at once, and what job.sh would do for the end of the one before."""
 
     nodes: tuple[str, ...]
-    written: tuple[chain.Event, ...]
+    written: tuple[decision.Event, ...]
     lines: tuple[str, ...] = ()
 
 
 def again(job: Job, end: Settled, nodes: tuple[str, ...], signal: str) -> Again | None:
     """Whether the training begins again in its allocation; None: the job ends. Nothing is written yet."""
     step = job.step
-    code = attempts.HUNG if (step.folder / "hung").exists() else end.code
+    code = exit_codes.HUNG if (step.folder / "hung").exists() else end.code
     why, lost = attempts.explained(step, job.id, code, (signal, ""), end.lost, nodes)
     record = step.record(step.submitted(), job.stop_file)
     now = time.time()
-    ended = chain.Ended(
+    ended = decision.Ended(
         job.id, now, why, step.newest(), lost, standing=end.standing, seconds_left=job.ends_at - now
     )
-    actions = chain.decide(ended, record)
+    actions = decision.decide(ended, record)
     for action in actions:
-        if isinstance(action, chain.Restart):
-            began = chain.Began(job.id, now, ended.step, action.nodes, is_inside=True)
+        if isinstance(action, decision.Restart):
+            began = decision.Began(job.id, now, ended.step, action.nodes, is_inside=True)
             return Again(action.nodes, (ended, began), tuple(attempts.avoid_lines(actions)))
     return None
 
@@ -89,4 +91,4 @@ def note(folder: Path, job: str, event: str, code: int | None) -> None:
         "code": code,
         "at": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    journal.append_line(folder / NOTES, json.dumps(line).encode())
+    shared.append_line(folder / NOTES, json.dumps(line).encode())

@@ -17,7 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hpctrain_job import attempts, chain, documents, fence, resume
+from hpctrain_job import attempts, fence, resume
+from hpctrain_job.chain import decision
+from hpctrain_job.files import documents
 from hpctrain_job.guards import ends
 from hpctrain_job.guards.board import Beat, Board, Order, Phase, State
 from hpctrain_job.guards.lead import Finish, Halt, Settled, Terms, View, next_step
@@ -188,7 +190,7 @@ class Guard:
             record = self.job.step.record()
             nodes = record.attempts[-1].nodes
             if not set(nodes) <= set(self.nodes):  # one was vetted out since, and has no guard to be silent
-                nodes = chain.chosen(self.nodes, record) or nodes
+                nodes = decision.chosen(self.nodes, record) or nodes
             if attempt := self._claimed(1):
                 self._write(Order(attempt, nodes))
             return

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hpctrain_job.exit_codes import CONFIG, DIVERGED, SAVED
 from hpctrain_job.guards.board import Beat, Order, Phase, State
 
-SAVED = 75
-TELLING = (78, 65)
+TELLING = (CONFIG, DIVERGED)
 """Exit codes by which a rank says why it ended: they count for more than that of one that lost its peer."""
 
 

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hpctrain_job.guards.lead import SAVED
+from hpctrain_job.exit_codes import SAVED
 
 _PDEATHSIG, _SUBREAPER = 1, 36
 """https://man7.org/linux/man-pages/man2/prctl.2.html"""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_job.hangs import groups, judgement, processes
 from hpctrain_job.hangs.evidence import Doing, Operation, Rank
 from hpctrain_job.hangs.processes import Sample

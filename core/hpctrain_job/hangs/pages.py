@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_job.hangs import groups
 from hpctrain_job.hangs.evidence import Doing, Look, Operation, Rank
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_job.hangs.evidence import Kind, Verdict
 
 FILE = "hangs.jsonl"

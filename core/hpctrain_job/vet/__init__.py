@@ -3,6 +3,3 @@
 `node.py` measures one node, `judgement.py` compares them (pure), `judge.py` writes what follows. No node
 waits for another one: what a dead node does not say speaks against it.
 """
-
-TOO_FEW = 80
-"""The exit code of a job with too few nodes that are fit."""

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents, journal
-from hpctrain_job.vet import TOO_FEW
+from hpctrain_job.exit_codes import TOO_FEW_NODES
+from hpctrain_job.files import documents, shared
 from hpctrain_job.vet.judgement import Fault, Terms, judge
 
 FILE = "vetted.jsonl"
@@ -43,12 +43,12 @@ def write(step: Path, job: str, faults: dict[str, Fault]) -> None:
     for node, fault in faults.items():
         line = {"v": 1, "at": round(time.time(), 1), "job": job, "node": node}
         line |= {"kind": fault.kind, "evidence": fault.evidence}
-        journal.append_line(step / FILE, json.dumps(line).encode())
+        shared.append_line(step / FILE, json.dumps(line).encode())
 
 
 def unfit(step: Path, job: str) -> tuple[str, ...]:
     """The nodes that were named in this job."""
-    lines = [line for line in journal.objects(step / FILE) if line.get("job") == job and "node" in line]
+    lines = [line for line in shared.objects(step / FILE) if line.get("job") == job and "node" in line]
     return tuple(dict.fromkeys(str(line["node"]) for line in lines))
 
 
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(
             f"hpctrain: {fit} of {options.count} nodes are fit, {options.needed} are needed", file=sys.stderr
         )
-        return TOO_FEW
+        return TOO_FEW_NODES
     print(",".join(faults))
     return 0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ import attrs
 
 from hpctrain.plugin import IntegrityError
 from hpctrain.toolbox import DISTRIBUTION
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.bands import Checksum
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report

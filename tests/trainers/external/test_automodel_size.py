@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpctrain.model.train import Numbers
-from hpctrain_job.shape import Shape
+from hpctrain_job.arithmetic.model_shape import Shape
 from hpctrain_plugins.trainers import automodel
 from hpctrain_plugins.trainers.automodel import adapters, size
 from hpctrain_plugins.trainers.external.config import Machine, merged

@@ -14,8 +14,8 @@ from hpctrain.cli.flags import Flags
 from hpctrain.cli.out import Out
 from hpctrain.cli.show.plan_json import document
 from hpctrain.errors import ConfigError, fatal
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.metrics import metrics_of
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.output.metrics import metrics_of
 from hpctrain.session import Session
 from tests.clusters.workspace import installed_workspace
 from tests.trainers.external.runs import DATA

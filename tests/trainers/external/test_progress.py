@@ -10,9 +10,9 @@ import pytest
 
 from hpctrain.model.train import Pattern
 from hpctrain.plan.encode import encode
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.metrics import metrics_of
-from hpctrain.run.progress import from_log, number
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.output.metrics import metrics_of
+from hpctrain.run.output.progress import from_log, number
 from hpctrain.runfile.reading.toml import loads
 from hpctrain_job.metrics import COLUMNS, append
 from hpctrain_plugins.trainers import automodel, command, nanotron, neox, trl

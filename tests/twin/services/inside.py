@@ -36,7 +36,9 @@ def image(twin: Twin, reference: str, *folder: str) -> str:
 
 PYTHON = r"""
 unsquashfs -q -n -f -d /srv/base /srv/base.sqsh >/dev/null
-python3 -m zipfile -e /srv/index/pip-*.whl /srv/base/usr/lib/python3/dist-packages
+for wheel in /srv/index/{pip-*,torch-2.7.1-*,nvidia_nccl_cu12-2.26.2-*}.whl; do
+  python3 -m zipfile -e "$wheel" /srv/base/usr/lib/python3/dist-packages
+done
 printf '#!/bin/sh\nexec python3 -m pip "$@"\n' >/srv/base/usr/bin/pip
 chmod 755 /srv/base/usr/bin/pip
 mkdir -p /srv/base/etc/ssl/certs
@@ -54,7 +56,8 @@ printf 'flash_attn.py,,\nflash_attn-2.4.2.dist-info/METADATA,,\n' >flash_attn-2.
 def python_image(twin: Twin, reference: str) -> str:
     """An image with Python and pip, so that `RUN pip install` is real; gives its digest.
 
-    As NVIDIA's it has an older flash-attn, and a constraint file that its pip obeys.
+    As NVIDIA's it has torch (the index's stand-in), an older flash-attn, and a constraint file that
+    its pip obeys.
     """
     if twin.run("test", "-e", "/srv/base/usr/bin/pip").returncode:
         done = twin.run("bash", "-euc", f"{EXAMPLE}/image.sh /srv/base.sqsh{PYTHON}")

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.run.checkpoints import SavedCheckpoint, saved
 from hpctrain.run.find import open_run
 from hpctrain.run.live import LiveRun
+from hpctrain.run.outcome.checkpoints import SavedCheckpoint, saved
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 

@@ -14,11 +14,11 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError
 from hpctrain.model.job import Rule, State
-from hpctrain.run import diagnose, printed
-from hpctrain.run.diagnose import Cause, Diagnosis
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.diagnosis import diagnose, printed
+from hpctrain.run.diagnosis.diagnose import Cause, Diagnosis
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.find import open_run
-from hpctrain.run.status import StepState
+from hpctrain.run.steps.status import StepState
 from hpctrain.ui.table import facts
 
 STDIN = "-"

@@ -60,9 +60,9 @@ def _clusters(
 
 def _runs(out: Out, references: Sequence[str]) -> int:
     from hpctrain.cli.show.run_facts import cost, outcome
+    from hpctrain.run.disk.request import differences
     from hpctrain.run.find import find
-    from hpctrain.run.request import differences
-    from hpctrain.run.summary import Summary
+    from hpctrain.run.outcome.summary import Summary
 
     summaries = [Summary(find(reference, out.environ), out.environ) for reference in references]
     titles = [summary.run.title for summary in summaries]

@@ -17,8 +17,8 @@ from hpctrain.doctor.question import Examined, Finding, Verdict
 from hpctrain.errors import ConfigError
 from hpctrain.inputs import detected
 from hpctrain.model.cluster import Cluster
+from hpctrain.run.system.tools import Tools
 from hpctrain.run.this_computer import host_name, is_here
-from hpctrain.run.tools import Tools
 from hpctrain.runfile.layers.settings import Settings, read_settings
 from hpctrain.ui.table import facts
 

@@ -13,9 +13,9 @@ from hpctrain.cli.shared.on_node import NodeRequest, NodeRun, below, hold, node_
 from hpctrain.errors import ConfigError, JobFailed
 from hpctrain.model.duration import Duration
 from hpctrain.plan.goal import EXEC
-from hpctrain.run.execute import last_lines
-from hpctrain.run.goals import execute
-from hpctrain.run.status import exit_record
+from hpctrain.run.prepare.goals import execute
+from hpctrain.run.steps.execute import last_lines
+from hpctrain.run.steps.status import exit_record
 
 USUAL = Duration.parse("30m")
 EVERYTHING = 1_000_000

@@ -12,7 +12,7 @@ from hpctrain.cli.shared import scaffold
 from hpctrain.errors import ConfigError, HpctrainError, Problem
 from hpctrain.model.names import is_name
 from hpctrain.render.shell import quoted
-from hpctrain.run import files
+from hpctrain.run.system import files
 
 SCHEMA = "run.schema.json"
 SCHEMA_LINE = f"#:schema ./{SCHEMA}\n"

@@ -13,12 +13,13 @@ from hpctrain.cli.shared.following import Following
 from hpctrain.cli.shared.survived import survived
 from hpctrain.errors import ConfigError
 from hpctrain.model.job import State
-from hpctrain.run import logs, placed
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.find import find
-from hpctrain.run.growing import every_line
 from hpctrain.run.live import LiveRun, steps_of
-from hpctrain.run.status import BAD, SAVED
+from hpctrain.run.output import logs, placed
+from hpctrain.run.output.growing import every_line
+from hpctrain.run.steps.status import BAD
+from hpctrain_job.exit_codes import SAVED
 
 
 @click.command("logs")

@@ -11,9 +11,9 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.cli.show.run_facts import lost_text
 from hpctrain.errors import ConfigError
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.find import find
-from hpctrain.run.metrics import LOST, Metrics, evaluation_rows, lost_rows, metrics_of, training_rows
+from hpctrain.run.output.metrics import LOST, Metrics, evaluation_rows, lost_rows, metrics_of, training_rows
 from hpctrain.ui import text
 from hpctrain.ui.plot import plot
 from hpctrain.ui.table import Column, Table

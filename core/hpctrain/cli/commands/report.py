@@ -8,9 +8,9 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.errors import ConfigError
-from hpctrain.run import files
 from hpctrain.run.find import find
-from hpctrain.run.summary import Summary
+from hpctrain.run.outcome.summary import Summary
+from hpctrain.run.system import files
 from hpctrain.ui import text
 from hpctrain.ui.markup import SIGNATURE
 

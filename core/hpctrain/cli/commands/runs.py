@@ -12,11 +12,11 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.cli.show.states import STYLES
 from hpctrain.model.job import State
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.fleet import opened, states_of
-from hpctrain.run.registry import Entry, Registry
-from hpctrain.run.settled import Outcome, Settled, outcome_of
-from hpctrain.run.spent import moment
+from hpctrain.run.disk.directory import RunDirectory
+from hpctrain.run.disk.registry import Entry, Registry
+from hpctrain.run.outcome.settled import Outcome, Settled, outcome_of
+from hpctrain.run.outcome.spent import moment
+from hpctrain.run.watch.fleet import opened, states_of
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
 

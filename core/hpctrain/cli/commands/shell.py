@@ -13,9 +13,9 @@ from hpctrain.cli.shared.on_node import NodeRequest, NodeRun, below, hold, node_
 from hpctrain.errors import ConfigError, JobFailed, NotReachable
 from hpctrain.model.duration import Duration
 from hpctrain.plan.goal import SHELL
-from hpctrain.run import goals
-from hpctrain.run.status import exit_record
-from hpctrain.run.submit import filled
+from hpctrain.run.prepare import goals
+from hpctrain.run.steps.status import exit_record
+from hpctrain.run.steps.submit import filled
 
 USUAL = Duration.parse("1h")
 LAST_WORD_SECONDS = 15.0

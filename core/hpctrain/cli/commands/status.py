@@ -13,19 +13,19 @@ from hpctrain.cli.out import Out
 from hpctrain.cli.show import live_line
 from hpctrain.cli.show.states import STYLES, reason_of
 from hpctrain.model.job import State
-from hpctrain.run.checkpoints import Saved, saved
+from hpctrain.run.diagnosis.hanging import hanging
 from hpctrain.run.find import open_run
-from hpctrain.run.hanging import hanging
-from hpctrain.run.status import RunState, StepState
-from hpctrain.run.trackers import tensorboard
-from hpctrain.run.vitals import Vitals
-from hpctrain.run.watching import Watched
+from hpctrain.run.outcome.checkpoints import Saved, saved
+from hpctrain.run.output.trackers import tensorboard
+from hpctrain.run.steps.status import RunState, StepState
+from hpctrain.run.watch.vitals import Vitals
+from hpctrain.run.watch.watching import Watched
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
-from hpctrain_job.chain import STOPPED
+from hpctrain_job.chain.decision import STOPPED
 
 if TYPE_CHECKING:
-    from hpctrain.run.chain_state import ChainState
+    from hpctrain.model.job import ChainState
     from hpctrain_job.hangs.verdicts import Written
 
 

@@ -12,11 +12,11 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.cli.shared.survived import survived
 from hpctrain.errors import ConfigError, StepFailed
-from hpctrain.run.directory import RunDirectory
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.find import find, open_run
-from hpctrain.run.tools import Tools, ending
+from hpctrain.run.system.tools import Tools, ending
 from hpctrain.run.waiting import is_over
-from hpctrain.run.watching import Watched
+from hpctrain.run.watch.watching import Watched
 
 PASSED_VARIABLES = ("WANDB_API_KEY", "WANDB_BASE_URL", "WANDB_ENTITY", "WANDB_PROJECT", "SSL_CERT_FILE")
 PROXIES = tuple(

@@ -14,7 +14,7 @@ from hpctrain.errors import ConfigError, JobFailed
 from hpctrain.model.duration import Duration
 from hpctrain.model.run import Asset, Resources
 from hpctrain.plan.goal import TUNNEL, Goal
-from hpctrain.run import editor, goals
+from hpctrain.run.prepare import editor, goals
 from hpctrain.session import Session
 
 USUAL, GPUS = "24h", 4

@@ -17,15 +17,15 @@ from hpctrain.cli.show import live_line, watch_screen
 from hpctrain.cli.show.watch_screen import View
 from hpctrain.errors import HpctrainError, JobFailed
 from hpctrain.model.job import State
-from hpctrain.run import logs
-from hpctrain.run.beside import Beside
 from hpctrain.run.find import open_run
-from hpctrain.run.fleet import Fleet
-from hpctrain.run.growing import Growing, start_of_last
-from hpctrain.run.status import BAD
-from hpctrain.run.vitals import Vitals
+from hpctrain.run.output import logs
+from hpctrain.run.output.growing import Growing, start_of_last
+from hpctrain.run.steps.status import BAD
 from hpctrain.run.waiting import is_over
-from hpctrain.run.watching import Watched
+from hpctrain.run.watch.beside import Beside
+from hpctrain.run.watch.fleet import Fleet
+from hpctrain.run.watch.vitals import Vitals
+from hpctrain.run.watch.watching import Watched
 from hpctrain.ui.screen import Screen
 from hpctrain.ui.term import Term
 

@@ -15,7 +15,7 @@ from hpctrain.errors import JobFailed
 from hpctrain.model.duration import Duration
 from hpctrain.model.run import Resources
 from hpctrain.plan.goal import DOCTOR
-from hpctrain.run.goals import ANSWERS, examine, modest
+from hpctrain.run.prepare.goals import ANSWERS, examine, modest
 from hpctrain.session import Session
 
 LENGTH = Duration.parse("10m")

@@ -9,7 +9,7 @@ from types import TracebackType
 from hpctrain.cli.out import Out
 from hpctrain.cli.show import live_line
 from hpctrain.run.live import LiveRun
-from hpctrain.run.watching import Watched
+from hpctrain.run.watch.watching import Watched
 from hpctrain.ui.status_line import StatusLine
 
 

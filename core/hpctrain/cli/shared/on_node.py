@@ -22,10 +22,10 @@ from hpctrain.model.duration import Duration
 from hpctrain.model.job import State
 from hpctrain.model.run import Resources
 from hpctrain.plan.goal import Goal
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.goals import modest
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.live import LiveRun
-from hpctrain.run.status import StepState
+from hpctrain.run.prepare.goals import modest
+from hpctrain.run.steps.status import StepState
 from hpctrain.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,10 +10,10 @@ from hpctrain.cli.show import plan_text as show_plan
 from hpctrain.errors import ConfigError
 from hpctrain.lock import path_of
 from hpctrain.model.plan import Plan, Survey
-from hpctrain.run.directory import RunDirectory
-from hpctrain.run.executor import Outcome
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.live import LiveRun
 from hpctrain.run.prepared import Prepared
+from hpctrain.run.steps.executor import Outcome
 from hpctrain.session import Session
 
 LONG_MINUTES = 60

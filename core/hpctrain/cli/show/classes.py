@@ -38,10 +38,10 @@ VALUES = {
 LIBRARY = {
     "session": "Session",
     "run.live": "LiveRun",
-    "run.status": "RunState StepState",
-    "run.chain_state": "ChainState",
-    "run.metrics": "Metrics",
-    "run.directory": "RunDirectory",
+    "run.steps.status": "RunState StepState",
+    "model.job": "ChainState",
+    "run.output.metrics": "Metrics",
+    "run.disk.directory": "RunDirectory",
 }
 """Module -> the classes of the page on the library, in its order."""
 

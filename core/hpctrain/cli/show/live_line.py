@@ -10,7 +10,7 @@ from attrs import frozen
 
 from hpctrain.cli.show.states import STYLES, reason_of
 from hpctrain.model.job import State
-from hpctrain.run.vitals import Trained, Vitals
+from hpctrain.run.watch.vitals import Trained, Vitals
 from hpctrain.ui import text
 from hpctrain.ui.term import Term
 

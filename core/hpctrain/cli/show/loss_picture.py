@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.errors import ConfigError
-from hpctrain.run import files
-from hpctrain.run.metrics import Metrics, lost_rows, training_rows
+from hpctrain.run.output.metrics import Metrics, lost_rows, training_rows
+from hpctrain.run.system import files
 from hpctrain.ui.picture import MOST, Curve, picture
 
 LOST_LOSS = "lost with its attempt"

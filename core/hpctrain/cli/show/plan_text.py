@@ -136,7 +136,7 @@ def _code(plan: Plan, survey: Survey) -> list[str]:
     """`code src: 3 files changed since commit 4f1c9a2e`."""
     if plan.run.code is None or survey.code is None:
         return []
-    from hpctrain.run.code_state import described  # few runs have code of their own
+    from hpctrain.run.prepare.code_state import described  # few runs have code of their own
 
     return [f"code {plan.run.code.path}: {described(survey.code)}"]
 

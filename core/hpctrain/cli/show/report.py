@@ -10,10 +10,10 @@ from typing import Any
 from hpctrain.cli.show.loss_picture import LOST_LOSS
 from hpctrain.cli.show.run_facts import cost, lost_text, outcome, stamp
 from hpctrain.model.job import State
-from hpctrain.run.goodput import Attempt, goodput
-from hpctrain.run.metrics import lost_rows
-from hpctrain.run.request import Rows, differences
-from hpctrain.run.summary import Summary
+from hpctrain.run.disk.request import Rows, differences
+from hpctrain.run.outcome.goodput import Attempt, goodput
+from hpctrain.run.outcome.summary import Summary
+from hpctrain.run.output.metrics import lost_rows
 from hpctrain.ui import text
 from hpctrain.ui.chart import COLORS, Chart
 from hpctrain.ui.markup import escaped, facts, folded, heading, lines, page, table
@@ -186,7 +186,7 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
 
 def _diagnoses(summaries: Sequence[Summary], environ: Mapping[str, str]) -> Iterator[str]:
     """Why steps failed, of the runs that have such."""
-    from hpctrain.run import diagnose
+    from hpctrain.run.diagnosis import diagnose
 
     for summary in summaries:
         failed = [step for step in summary.steps if step.state is State.FAILED]

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hpctrain.run.spent import moment
-from hpctrain.run.summary import Summary
+from hpctrain.run.outcome.spent import moment
+from hpctrain.run.outcome.summary import Summary
 from hpctrain.ui import text
 
 

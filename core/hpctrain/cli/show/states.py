@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hpctrain.model.job import State
-from hpctrain.run.status import SAVED, StepState
+from hpctrain.run.steps.status import StepState
+from hpctrain_job.exit_codes import SAVED
 
 STYLES = {State.DONE: "ok", State.FAILED: "error", State.CANCELLED: "warn", State.UNKNOWN: "warn"}
 

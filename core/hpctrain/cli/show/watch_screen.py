@@ -9,8 +9,8 @@ from attrs import frozen
 
 from hpctrain.cli.show import live_line
 from hpctrain.cli.show.states import STYLES, reason_of
-from hpctrain.run.status import StepState
-from hpctrain.run.vitals import Vitals
+from hpctrain.run.steps.status import StepState
+from hpctrain.run.watch.vitals import Vitals
 from hpctrain.ui import text
 from hpctrain.ui.plot import plot
 from hpctrain.ui.table import Column, Table

@@ -46,7 +46,7 @@ def _name_in(folder: Path) -> str:
 
 def _need_trusted(path: Path) -> None:
     """A run file can name hooks and commands: one that was only found must be this user's, or root's."""
-    from hpctrain_job import trust  # a file that is named needs it not
+    from hpctrain_job.files import trust  # a file that is named needs it not
 
     if fault := trust.file_fault(str(path), trust.NOBODY_ELSE):
         message = f"{path} was found, not named, and {fault}: nothing in it is used"
@@ -56,7 +56,7 @@ def _need_trusted(path: Path) -> None:
 
 def need_same_owner(path: Path, run_file: Path) -> None:
     """ConfigError for a file beside the run file that is neither this user's nor the run file's owner's."""
-    from hpctrain_job import trust  # most runs have no such file
+    from hpctrain_job.files import trust  # most runs have no such file
 
     accepted = trust.Accepted((str(run_file.stat().st_uid),))
     if fault := trust.owner_fault(str(path), accepted):

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from hpctrain.plugin import IntegrityError
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, PACKED_BITS, Packed, Tensor, whole
 

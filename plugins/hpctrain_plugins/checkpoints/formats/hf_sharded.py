@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.plugin import IntegrityError
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.containers import safetensors
 from hpctrain_plugins.checkpoints.formats.grids import Box, assemble, describe
 from hpctrain_plugins.checkpoints.formats.hf.check import check

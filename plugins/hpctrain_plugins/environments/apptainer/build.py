@@ -23,10 +23,11 @@ from hpctrain.plugin import (
     locs_in,
 )
 from hpctrain.toolbox import clone_source, copy_source, pinned_commit
+from hpctrain_plugins.environments import pip
 from hpctrain_plugins.environments.apptainer import image_request
 from hpctrain_plugins.environments.apptainer.image_request import INSIDE, ImageRequest
-from hpctrain_plugins.environments.image import pip, proof
-from hpctrain_plugins.environments.wheels import lists, pip_env
+from hpctrain_plugins.environments.image import proof
+from hpctrain_plugins.environments.wheels import lists
 from hpctrain_plugins.environments.wheels.packages_spec import short, step_file
 
 WORK = Var("WORK")
@@ -127,7 +128,7 @@ def _env(request: ImageRequest, artifact: Artifact, cluster: Cluster) -> Step:
 def _inside_layer(request: ImageRequest, cluster: Cluster) -> Layer:
     """Around what runs in the image alone: it may have been purged or changed since the plan, and what lies
     in ~/.local is not its own."""
-    return attrs.evolve(pip_env.layer(), job=(request.judged(cluster),))
+    return attrs.evolve(pip.layer(), job=(request.judged(cluster),))
 
 
 def _has(request: ImageRequest) -> tuple[File, ...]:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from hpctrain.plugin import Package, Word
-from hpctrain_plugins.environments.image import pip
-from hpctrain_plugins.environments.wheels import pip_env
+from hpctrain_plugins.environments import pip
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
 
 IMAGE_FOLDER = "/hpctrain"
@@ -26,7 +25,7 @@ SETTINGS = {
     "PIP_NO_CACHE_DIR": "1",
     "PIP_NO_INPUT": "1",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    **pip_env.PATIENT,
+    **pip.PATIENT,
 }
 
 

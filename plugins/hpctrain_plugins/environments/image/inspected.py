@@ -48,7 +48,7 @@ def _left(listed: Artifact, cluster: Cluster, binding: Binding) -> str:
     from pathlib import Path
 
     from hpctrain.toolbox import accepted_owners, damaged_file  # a lock needs them, a plan does not
-    from hpctrain_job import trust
+    from hpctrain_job.files import trust
 
     root = binding.roots.get(listed.role)
     if not isinstance(root, str):

@@ -21,7 +21,7 @@ def step(
 ) -> Step:
     """Kept, so that it happens once for what it was made of."""
     before = tuple(after)[-1:]
-    devices = verified.devices(expect, cluster) if expect != Expect() else 0
+    devices = verified.devices(expect, cluster)
     proven = {"expect": attrs.asdict(expect), "gpus": devices} if devices or expect != Expect() else {}
     # The base has torch, or nobody has: where the run file expects something of it, it must be there.
     optional = () if expect != Expect() else ("--if-there",)

@@ -11,7 +11,7 @@ import urllib.request
 from typing import Any
 
 from hpctrain.plugin import ConfigError, NotReachable
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_plugins.environments.image import Image
 
 SECONDS = 60

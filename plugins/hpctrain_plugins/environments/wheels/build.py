@@ -27,8 +27,8 @@ from hpctrain.plugin import (
     Var,
 )
 from hpctrain.toolbox import git_pin_name, target_arch
-from hpctrain_plugins.environments import prefix
-from hpctrain_plugins.environments.wheels import house, lists, packages_spec, pip_env, verified
+from hpctrain_plugins.environments import pip, prefix
+from hpctrain_plugins.environments.wheels import house, lists, packages_spec, verified
 from hpctrain_plugins.environments.wheels.options import deciding
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, normal
 from hpctrain_plugins.environments.wheels.ways import Way
@@ -151,7 +151,7 @@ class Building:
             makes=self.artifact(),
             minutes=60,
             files=(*lists.files(requirement_lists), *self._tools()),
-            layer=pip_env.layer(),
+            layer=pip.layer(),
         )
 
     def _tools(self) -> tuple[File, ...]:

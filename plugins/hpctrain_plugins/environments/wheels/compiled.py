@@ -24,7 +24,8 @@ from hpctrain.plugin import (
 )
 from hpctrain.toolbox import pinned_value, target_arch
 from hpctrain_job.offline import NOWHERE
-from hpctrain_plugins.environments.wheels import house, lists, pip_env
+from hpctrain_plugins.environments import pip
+from hpctrain_plugins.environments.wheels import house, lists
 from hpctrain_plugins.environments.wheels.packages_spec import (
     PackagesSpec,
     Source,
@@ -177,7 +178,7 @@ class Maker:
         proxies = (n for name in PROXIES for n in (name, name.upper()))
         return Layer(
             env=(
-                *pip_env.layer().env,
+                *pip.layer().env,
                 EnvVar(name="PIP_NO_INDEX", value="1", why="a compile step has no network"),
                 *(EnvVar(name=name, value=f"http://{NOWHERE}:9", why=dead) for name in proxies),
                 EnvVar(name="no_proxy", how=How.UNSET, why=dead),

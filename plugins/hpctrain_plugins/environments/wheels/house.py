@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from hpctrain.plugin import Artifact, Cmd, Join, Need, Package, Pin, Step, Var, Word
 from hpctrain.toolbox import clone_source, copy_source, pinned_commit, pinned_value
-from hpctrain_plugins.environments.wheels import lists, pip_env
+from hpctrain_plugins.environments import pip
+from hpctrain_plugins.environments.wheels import lists
 from hpctrain_plugins.environments.wheels.options import deciding
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, Source, normal, short, version
 from hpctrain_plugins.environments.wheels.ways import Way
@@ -31,7 +32,7 @@ def wheels(spec: PackagesSpec, way: Way, pins: tuple[Pin, ...], arch: str) -> St
         makes=artifact,
         minutes=60,
         files=lists.files(requirement_lists),
-        layer=pip_env.layer(),
+        layer=pip.layer(),
     )
 
 
@@ -70,7 +71,7 @@ def code(spec: PackagesSpec, pins: tuple[Pin, ...]) -> Step | None:
         needs=frozenset({Need.NETWORK}),
         makes=code_of(spec, pins),
         minutes=30,
-        layer=pip_env.layer(),
+        layer=pip.layer(),
     )
 
 

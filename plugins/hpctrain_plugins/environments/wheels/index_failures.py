@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
-from hpctrain.plugin import ConfigError, HpctrainError, NotReachable, StepFailed
+from hpctrain.plugin import ConfigError, HpctrainError, IntegrityError, NotReachable, StepFailed
 from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec
 
 PACKAGES = "environment.packages"
@@ -32,6 +32,12 @@ _NOWHERE = re.compile(
 _MISSING = re.compile(
     r"(?:satisfies the requirement|there is no version of|Because(?= \S+ was not found)) ([A-Za-z0-9]\S*)"
 )
+_DAMAGED = re.compile(
+    r"Because (\S+) has an invalid package format|Wheel '([^']+)' located at \S+ is invalid"
+    r"|ERROR: (\S+) has an invalid wheel"
+    r"|Failed to download `(\S+)` cause: (?:Failed to extract archive|The wheel is invalid)"
+)
+"""A package whose file came, and is none."""
 _UNSOLVED = re.compile(
     r"No solution found when resolving|ResolutionImpossible|No matching distribution found"
     r"|Could not find a version that satisfies|conflicting dependencies"
@@ -173,6 +179,11 @@ def why(program: str, spec: PackagesSpec, written: str, log: str = "") -> Hpctra
             words = {"host": host, "machine": host.partition(":")[0], "table": spec.technology}
             fields = {"hint": outage.hint.format(**words), "notes": notes, "where": outage.where}
             return outage.error(outage.code, outage.message.format(**words), **fields)
+    if damaged := _DAMAGED.search(flat):
+        package = next(filter(None, damaged.groups()))
+        message = f"the file of {package} that the index gave is no package"
+        hint = "put a whole copy of it there: this one was cut, or altered"
+        return IntegrityError.of("package-damaged", message, where=PACKAGES, hint=hint, notes=notes)
     if not _UNSOLVED.search(flat):
         return StepFailed.of("tool-failed", f"{program} could not resolve the packages", notes=notes)
     python = f" for Python {spec.python}" if spec.python else ""

@@ -9,13 +9,14 @@ import attrs
 from attrs import frozen
 
 from hpctrain.plugin import Cluster, ConfigError, Join, Package, Pin, RunSpec, Var, Word
-from hpctrain.toolbox import NATIVE, pinned_value
+from hpctrain.toolbox import NATIVE, node_count, pinned_value
 from hpctrain_plugins.environments.wheels.options import Built, Options
-from hpctrain_plugins.environments.wheels.packing import packs, spreads
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^]]*\])?\s*===?\s*([^\s;,*]+)\s*\Z")
 
+NODE = "nodelocal"
+"""The role of each node's own disk."""
 INSTALL_MINUTES = 60
 """What is downloaded, unpacked and packed again."""
 
@@ -209,3 +210,22 @@ def requirement_lines(run: RunSpec) -> Iterator[RequirementLine]:
         parts = ""
         if entry:
             yield RequirementLine(text=entry, number=first, written=lines[first - 1])
+
+
+def packs(setting: bool | str, run: RunSpec, cluster: Cluster) -> bool:
+    """Whether this run's nodes unpack: as said, or as `plan --explain startup` predicts it for so many."""
+    if setting != "auto":
+        return bool(setting)
+    if NODE not in cluster.storage:
+        return False
+    from hpctrain.toolbox import SHARED_START, best_start
+
+    ranks = max(1, cluster.hardware.gpus_per_node)
+    return best_start(node_count(run.resources, cluster), ranks, node_disk=True) != SHARED_START
+
+
+def spreads(run: RunSpec, cluster: Cluster) -> bool:
+    """Whether one broadcast is predicted to be quicker than all these nodes reading the archive."""
+    from hpctrain.toolbox import broadcast_pays
+
+    return broadcast_pays(node_count(run.resources, cluster))

@@ -22,8 +22,7 @@ from hpctrain.plugin import (
     Step,
     Var,
 )
-from hpctrain_plugins.environments.wheels.packages_spec import step_file
-from hpctrain_plugins.environments.wheels.packing import NODE
+from hpctrain_plugins.environments.wheels.packages_spec import NODE, step_file
 
 SCRIPT = """\
 # unpack.sh ARCHIVE FOLDER PREFIX [COPY]: the environment on this node's own disk, whole or not at all.

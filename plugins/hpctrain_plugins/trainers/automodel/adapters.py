@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from hpctrain_job.shape import Shape
+from hpctrain_job.arithmetic.model_shape import Shape
 from hpctrain_plugins.trainers.external.config import Config, Fault
 
 MAMBA = re.compile(r"mamba|jamba|zamba|bamba|falcon-?h1|granite-?4.*-h", re.IGNORECASE)

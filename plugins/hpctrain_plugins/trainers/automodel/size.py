@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpctrain.plugin import Numbers
-from hpctrain_job.shape import Shape, hardware
+from hpctrain_job.arithmetic.model_shape import Shape, hardware
 from hpctrain_plugins.trainers.automodel import adapters
 from hpctrain_plugins.trainers.automodel.checks import data_parallel
 from hpctrain_plugins.trainers.external.config import Config, Machine

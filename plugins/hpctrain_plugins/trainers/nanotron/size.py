@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpctrain.plugin import Numbers
-from hpctrain_job.shape import Shape
+from hpctrain_job.arithmetic.model_shape import Shape
 from hpctrain_plugins.trainers.external.config import Config
 from hpctrain_plugins.trainers.nanotron.checks import padded_vocabulary
 

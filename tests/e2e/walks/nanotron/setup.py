@@ -2,4 +2,4 @@
 
 from setuptools import setup
 
-setup(name="nanotron", version="0.4", packages=["nanotron", "torch", "torch.distributed"])
+setup(name="nanotron", version="0.4", packages=["nanotron"])

@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of capybara-apart on alps, plan 27be0206; starts in the run directory
+# step train of capybara-apart on alps, plan 6182a076; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

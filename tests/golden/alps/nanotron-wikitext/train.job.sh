@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=normal
-# step train of nanotron-wikitext on alps, plan bcb654a7; starts in the run directory
+# step train of nanotron-wikitext on alps, plan 7dace8e9; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

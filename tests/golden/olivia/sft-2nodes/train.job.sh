@@ -12,7 +12,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
 #SBATCH --network=disable_rdzv_get
-# step train of nynorsk-nodes on olivia, plan 5c0457ec; starts in the run directory
+# step train of nynorsk-nodes on olivia, plan 46bd5f0d; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

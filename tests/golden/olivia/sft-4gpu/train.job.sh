@@ -11,7 +11,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=accel
-# step train of nynorsk-node on olivia, plan 8b595f50; starts in the run directory
+# step train of nynorsk-node on olivia, plan 0efa37e2; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.plugin import ConfigError, IntegrityError
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.containers import safetensors, torchzip
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.copying.publishing import inside

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hpctrain_job import documents
+from hpctrain_job.files import documents
 
 _NEEDED = (
     *("tokenizer*", "*tokenizer.json", "special_tokens_map.json", "added_tokens.json", "tekken.json"),

@@ -1,0 +1,1 @@
+"""What became of a run: what it reached, saved and cost."""

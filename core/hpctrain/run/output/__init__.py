@@ -1,0 +1,1 @@
+"""What the programs of a run wrote: logs, and the metrics in them."""

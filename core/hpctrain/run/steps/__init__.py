@@ -1,0 +1,1 @@
+"""The steps of a run: executed here or handed to the scheduler, and the state that each is in."""

@@ -1,0 +1,1 @@
+"""This machine: the only place where programs are started and files are written."""

@@ -1,0 +1,1 @@
+"""Runs that live, followed while they grow."""

@@ -1,0 +1,1 @@
+"""Parameters and FLOPs of a model, before any weight exists."""

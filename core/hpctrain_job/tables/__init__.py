@@ -1,0 +1,1 @@
+"""The columns of data on disk, read with the standard library alone."""
