@@ -206,4 +206,4 @@ def test_causes(code: int, told: str, said: str, share: float, expected: Cause) 
 
 
 def test_the_judge_in_the_job_is_the_one_of_the_simulator() -> None:
-    assert vars(attempts)["chain"].decide is decision.decide
+    assert vars(attempts)["decision"].decide is decision.decide

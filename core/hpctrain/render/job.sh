@@ -175,6 +175,10 @@ hpc_end() {
   [[ $code != 0 ]] || : >"steps/$HPC_STEP/finished"
   hpc_record "$code"
   hpc_note ended "$code"
+  if [[ ${HPC_BAD_NODES:-} && ! ${hpc_chained:-} && $code != 0 && $code != 75 ]]; then
+    PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.bad_nodes --step="$HPC_RUN/steps/$HPC_STEP" \
+      --job="$HPC_JOB" --lost="$(hpc_lost_nodes)" || true
+  fi
   if [[ ${hpc_chained:-} ]]; then
     hpc_chain_end "$code" || true
     # the next job of the chain needs the same tokens

@@ -114,7 +114,8 @@ def _local_step(node: Node, jobs: Iterable[str]) -> list[str]:
 def _job(node: Node, submit: Cmd, jobs: Iterable[str], binding: Binding) -> list[str]:
     edges = [(a.when.value, a.step) for a in node.after if a.step in jobs]
     after = ",".join(f"after{when}:${{{_variable(step)}}}" for when, step in edges)
-    argv = tuple(w for w in submit.argv if edges or Var("HPC_AFTER") not in words_in(w))
+    unknown = {Var("HPC_AVOID"), *(() if edges else (Var("HPC_AFTER"),))}
+    argv = tuple(w for w in submit.argv if unknown.isdisjoint(words_in(w)))
     name = _variable(node.name)
     return [
         f"tag {shell.quoted(node.name)}",

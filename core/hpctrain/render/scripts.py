@@ -15,10 +15,11 @@ from attrs import frozen
 from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.step import Launch
-from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word
+from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word, words_in
 from hpctrain.plan import chain, interval, tokens
 from hpctrain.plan.tokens import OWN_NAME
 from hpctrain.render import files, shell
+from hpctrain.render.graph import AVOID, avoids
 from hpctrain.render.guards import Guards
 from hpctrain.versions import RECORD
 
@@ -141,7 +142,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *([f"hpc_claim {shape.tag}"] if shape.tag else []),
         "hpc_begin_job",
         *([f"hpc_notice {shape.notice}"] if shape.notice else []),
-        *_outer(plan, binding, secrets=_uses_secrets(around.env)),
+        *_outer(plan, binding, shape, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
         *(_chain_begins(plan, binding) if _links(planned, plan) else ()),
         *_saves(planned, plan, binding),
@@ -260,7 +261,7 @@ def _watch(step: str, response: str) -> tuple[str, ...]:
     )
 
 
-def _outer(plan: Plan, binding: Binding, *, secrets: bool) -> list[str]:
+def _outer(plan: Plan, binding: Binding, shape: Shape, *, secrets: bool) -> list[str]:
     """The variables that core itself gives to every job."""
     variables: dict[str, Word] = {
         "HPC_PYTHON": binding.python,
@@ -268,6 +269,8 @@ def _outer(plan: Plan, binding: Binding, *, secrets: bool) -> list[str]:
     }
     if secrets:
         variables["HPC_SECRETS"] = tokens.folder_in_job(plan.run.name, Var("HPC_STEP"))
+    if shape.handover and avoids(shape.handover.submit):
+        variables |= chain.bad_nodes_words(plan.cluster)
     return [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
 
 
@@ -308,13 +311,14 @@ def _chain_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shap
     links = chain.of(plan)
     if handover is None or links is None or not links.hands_over:
         return {f"{folder}/chain.json": _terms(plan, launch, None, shape.guards)}
+    argv = tuple(word for word in handover.submit.argv if AVOID not in words_in(word))  # `avoid` follows
     lines = [
         "#!/bin/bash",
         "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
         "set -euo pipefail",
         'cd "$HPC_RUN"',
         "case $1 in",
-        f"  submit) exec {shell.words(handover.submit.argv, binding)} ;;",
+        f"  submit) exec {shell.words(argv, binding)} ;;",
         f"  find) exec {shell.words(handover.find, binding)} ;;",
         "esac",
     ]

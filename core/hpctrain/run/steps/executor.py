@@ -31,7 +31,7 @@ from hpctrain.run.steps.submit import (
     submit_step,
 )
 from hpctrain.run.system.tools import Tools
-from hpctrain.run.this_computer import now
+from hpctrain.run.this_computer import is_begun, now
 from hpctrain_job.files import trust
 
 if TYPE_CHECKING:
@@ -235,9 +235,21 @@ class _Executor:
             submit=node.submit,
             binding=self.graph.binding,
             after=tuple((After(edge.step, edge.when), job) for edge, job in edges),
+            avoid=self.bad_nodes(node),
             env=self.env,
             environ=self.services.environ,
         )
+
+    def bad_nodes(self, node: Node) -> tuple[str, ...]:
+        """Nodes that failed, as many as the step's job may be kept away from."""
+        avoid, binding = node.avoid, self.graph.binding
+        if avoid is None or not is_begun(avoid.place, binding):
+            return ()
+        from hpctrain.run import bad_nodes  # most users know of none
+
+        owners = self.graph.owners.get(avoid.place.role, ())
+        place = bad_nodes.place_at(avoid.place, binding, owners, is_shared=avoid.shared)
+        return bad_nodes.report_at(place).avoided(avoid.most)
 
     def place_secrets(self, node: Node) -> None:
         """Put the step's tokens where its script reads them; the script removes them."""

@@ -29,6 +29,7 @@ hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/nanotron-wikitext/"${HPC_OWN}"
+export HPC_BAD_NODES=/users/somebody/.local/state/hpctrain/nodes-alps-
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=(?P<step>\d+)' --last=model_config.json --pointer=latest.txt
 hpc_watch_saves "${HPC_CHECKPOINTS}" '--name=(?P<step>\d+)' --last=model_config.json --pointer=latest.txt

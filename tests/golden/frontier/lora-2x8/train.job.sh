@@ -31,6 +31,8 @@ hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/lustre/orion/abc123/scratch/somebody/hpctrain/checkpoints/guanaco-lora/"${HPC_OWN}"
 export HPC_SECRETS=/ccs/home/somebody/.local/state/hpctrain/secrets/guanaco-lora-"${HPC_OWN}"/"${HPC_STEP}"
+export HPC_BAD_NODES=/lustre/orion/abc123/proj-shared/hpctrain/assets/nodes-frontier-
+export HPC_BAD_NODES_OWNERS=''
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module reset

@@ -29,6 +29,8 @@ hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_OWN}"
+export HPC_BAD_NODES=/projectdir/hpctrain/data/nodes-isambard-
+export HPC_BAD_NODES_OWNERS=''
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_module reset
 hpc_module load PrgEnv-cray

@@ -31,6 +31,8 @@ hpc_claim "${1:-}"
 hpc_begin_job
 export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-nodes/"${HPC_OWN}"
+export HPC_BAD_NODES=/cluster/projects/abc123/hpctrain/overlays/nodes-olivia-
+export HPC_BAD_NODES_OWNERS=@abc123
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module load NRIS/GPU
