@@ -7,7 +7,7 @@ MEMBERS := . ./plugins $(sort $(wildcard ./hpc_*))
 SOURCES := pyproject.toml README.md LICENSE \
            $(shell find core plugins hpc_* -not -type d -not -path '*/__pycache__/*' -not -name '*.pyc')
 
-.PHONY: help setup wheels demo version test quick twin lint soak bench clean durations bare
+.PHONY: help setup wheels demo version test quick twin lint soak fuzz bench clean durations bare
 help:
 	@echo "make demo    train a small model on this computer, from nothing"
 	@echo "make wheels  build the wheels of every distribution into dist/"
@@ -17,6 +17,7 @@ help:
 	@echo "make twin    of these, the tests on replicas of the five clusters (root)"
 	@echo "make lint    ruff, mypy, shellcheck"
 	@echo "make soak    the tests of kills, races and hostile files at their full counts"
+	@echo "make fuzz    guided fuzzing of every reader, written to bench/fuzz.md; ROUNDS=100: for each"
 	@echo "make bench   what starting, data and conversions cost, written to bench/*.md"
 	@echo "make version NEW=0.2.0 [CLUSTER=frontier] [COMMIT=1]   write the next version everywhere"
 	@echo "make bare    make demo in a fresh clone on a bare Debian (root); COMMAND: something else"
@@ -55,9 +56,12 @@ soak: setup
 	HPCTRAIN_SOAK=100 tests/setup/test.sh -m slow tests/data
 	HPCTRAIN_SOAK=200 tests/setup/test.sh -m slow tests/twin/test_overlay_rounds.py
 	HPCTRAIN_SOAK=10 tests/setup/test.sh tests/hostile
+	HPCTRAIN_SOAK=1 tests/setup/test.sh -m twin tests/twin/test_canaries.py
 	HPCTRAIN_SOAK=600 tests/setup/test.sh tests/chain/test_simulated.py tests/chain/test_goodput.py
 	HPCTRAIN_SOAK=34 tests/setup/test.sh -m torch tests/hangs
 	HPCTRAIN_SOAK=90 tests/setup/test.sh -m slurm tests/guards
+fuzz: $(VENV)/.installed
+	$(BIN)/python -m bench.fuzz $(if $(ROUNDS),--rounds $(ROUNDS))
 bench: $(VENV)/.installed
 	tests/setup/demo.sh --once
 	$(BIN)/python -m bench

@@ -97,7 +97,7 @@ CASES = (
     Case("neox -> hf", "neox-1", "hf", {}, "neox-hf", 2),
     Case("hf -> neox tp 2", "neox-hf", "neox", {"tp": 2}, "neox-hf", 2),
     Case("the same, one thread", "neox-hf", "neox", {"tp": 2, "threads": 1}, "neox-hf", math.inf),
-    Case("the same, read back", "neox-hf", "neox", {"tp": 2, "verify": "roundtrip"}, "neox-hf", math.inf),
+    Case("the same, read back", "neox-hf", "neox", {"tp": 2, "verify": "roundtrip"}, "neox-hf", 3),
     Case("neox tp 2 -> hf", "neox-2", "hf", {}, "neox-hf", 2),
     Case("hf -> nanotron tp 2", "llama-hf", "nanotron", {"tp": 2}, "llama-hf", 2),
     Case("lora merge", "adapter", "hf", {}, "llama-hf", 8, 1.5, peer=PEFT, peer_cpu=3),

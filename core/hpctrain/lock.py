@@ -105,7 +105,7 @@ def text(run_file: Path, pins: Mapping[str, tuple[str, Iterable[Pin]]]) -> str:
 
 def recorded(text: str, replay: str, run_file: Path, *, pinned: bool) -> str:
     """The lock of a run's directory: the run file, what was asked beside it, and the pins if they answer."""
-    from hpctrain.runfile.layers.replay import without_table
+    from hpctrain.runfile.layers.replay import without_table  # a plan writes no lock
 
     body = f"{without_table(text.partition(MARK)[0])}\n\n{replay}"
     return _with_pins(body, _tables(run_file) if pinned else {})
@@ -131,7 +131,7 @@ def rebuilt(pins: Iterable[Pin], packages: Iterable[str]) -> tuple[Pin, ...]:
 
 def _tables(run_file: Path) -> dict[str, dict[str, Any]]:
     """The pins beside the run file; ConfigError where somebody else wrote them."""
-    from hpctrain.runfile.reading.find import need_same_owner
+    from hpctrain.runfile.reading.find import need_same_owner  # many runs have no lock
     from hpctrain.runfile.reading.text import read_toml
 
     path = path_of(run_file)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from hpctrain.model.tools import ProgramRunner, Tell
     from hpctrain.model.train import Configs, Layout, Numbers, Pattern, Train
     from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, locs_in, template, words_in
-    from hpctrain.render.guards import Guards
-    from hpctrain.render.scripts import Handover, Shape, step_files
+    from hpctrain.render.scripts import step_files
+    from hpctrain.render.shape import Guards, Handover, Shape
 else:
     # In a job only what a step uses is imported: its environment has no pluggy.
     __getattr__ = names_of(
@@ -114,9 +114,9 @@ else:
             "words_in": "hpctrain.model.words:words_in",
             "ProgramRunner": "hpctrain.model.tools:ProgramRunner",
             "Tell": "hpctrain.model.tools:Tell",
-            "Guards": "hpctrain.render.guards:Guards",
-            "Handover": "hpctrain.render.scripts:Handover",
-            "Shape": "hpctrain.render.scripts:Shape",
+            "Guards": "hpctrain.render.shape:Guards",
+            "Handover": "hpctrain.render.shape:Handover",
+            "Shape": "hpctrain.render.shape:Shape",
             "step_files": "hpctrain.render.scripts:step_files",
         },
     )

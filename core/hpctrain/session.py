@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hpctrain.model.tools import Tell
     from hpctrain.run.live import LiveRun
     from hpctrain.run.prepared import Prepared
-    from hpctrain.run.system.tools import Tools
+    from hpctrain.run.system.tools import Tools  # a plan starts no programs
 
 
 class Session:
@@ -123,7 +123,7 @@ class Session:
         run: RunSpec = self.run
         missing: tuple[Problem, ...] = ()
         if self.goal is not None and self.goal.step is not None:
-            from hpctrain.run.disk.secrets import with_tokens_here
+            from hpctrain.run.disk.secrets import with_tokens_here  # only `exec` and `shell` have such a step
 
             run, missing = with_tokens_here(run, self.goal.name, self.environ, self.source.settings.secrets)
         plan = planner.make(
@@ -145,13 +145,13 @@ class Session:
         """Why the plan is not the one that the run file is a record of."""
         if self.source.replay is None or self.goal is not None:
             return ()
-        from hpctrain.runfile.layers.replay import differences
+        from hpctrain.runfile.layers.replay import differences  # most run files are no records
 
         return tuple(differences(self.source.replay, self._layers, self.loaded.contents, plan))
 
     def _record(self) -> str:
         """The lock of the run's directory: it repeats the run by itself."""
-        from hpctrain.runfile.layers.replay import Replay, recorded_keys
+        from hpctrain.runfile.layers.replay import Replay, recorded_keys  # a plan records nothing
 
         plan = self.plan()
         settings = [tier for tier in self.facts.run_tiers if tier.name == "settings"]
@@ -195,7 +195,7 @@ class Session:
         """How the repository of `[code] path` stands; None without one."""
         if self.run.code is None or not self.run.code.path:
             return None
-        from hpctrain.run.prepare.code_state import code_state
+        from hpctrain.run.prepare.code_state import code_state  # few runs have code of their own
 
         return code_state(self.run, self.source.base, self._tools())
 
@@ -208,12 +208,12 @@ class Session:
 
     def _uncommitted(self) -> Iterator[Problem]:
         if state := self.code_state():
-            from hpctrain.run.prepare.code_state import uncommitted
+            from hpctrain.run.prepare.code_state import uncommitted  # few runs have code of their own
 
             yield from uncommitted(self.run, state)
 
     def _wrong_data(self, tell: Tell) -> tuple[Problem, ...]:
-        from hpctrain.run.prepare.present import present
+        from hpctrain.run.prepare.present import present  # a plan reads no data
 
         if not self.hooks.answers("check_files"):
             return ()
@@ -246,7 +246,7 @@ class Session:
 
     def allocation(self) -> Allocation:
         """The nodes that its user holds and this process is in; NotReachable where there are none."""
-        from hpctrain.run import inside
+        from hpctrain.run import inside  # only `run --here` asks
 
         return inside.current_allocation(
             self.hooks, self.cluster, self.environ, self._tools(), self.source.document.file
@@ -270,7 +270,7 @@ class Session:
 
     def relock(self) -> Session:
         """Ask every plugin for its pins as of now and write them to the lock: the session with them."""
-        from hpctrain.run.prepare import pinning
+        from hpctrain.run.prepare import pinning  # a plan pins nothing
 
         try:
             pins = pinning.resolve(self.hooks, self.run, self.cluster, self.binding, self.lock, self._tools())
@@ -280,7 +280,7 @@ class Session:
 
     def with_pins(self, pins: Iterable[Pin]) -> Session:
         """Write these pins to the lock: the session with them."""
-        from hpctrain.run.prepare import pinning
+        from hpctrain.run.prepare import pinning  # a plan pins nothing
 
         pinning.write(self.source.path, self.cluster.name, self.run, pins)
         session = self._copy()
@@ -313,7 +313,7 @@ class Session:
 
     def _tools(self) -> Tools:
         """Tools whose children see what the cluster's facts let through, and nothing else of the caller."""
-        from hpctrain.run.system.tools import Tools
+        from hpctrain.run.system.tools import Tools  # a plan starts no programs
 
         return Tools(self.environ, keep=self.cluster.exported)
 

@@ -57,7 +57,7 @@ class Saves:
         if not self.pointer:
             return ""
         try:
-            return documents.whole(self.folder / self.pointer).decode().strip()
+            return documents.text(self.folder / self.pointer).strip()
         except (OSError, ValueError):
             return ""
 

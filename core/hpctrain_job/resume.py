@@ -87,7 +87,7 @@ def damage(folder: Path, *, contents: bool = True) -> str:
     Without `contents` no file is read: each only has to be there with its size.
     """
     try:
-        lines = documents.whole(folder / MANIFEST).decode().splitlines()
+        lines = documents.text(folder / MANIFEST).splitlines()
     except FileNotFoundError:
         return ""
     except ValueError:

@@ -46,7 +46,7 @@ def _published(path: Path) -> Iterator[str]:
     """Files that are no longer as long as when they were published; their digests would take minutes."""
     folder = path.resolve().parent
     try:
-        rows = documents.whole(folder / "MANIFEST").decode().splitlines()[1:]
+        rows = documents.text(folder / "MANIFEST").splitlines()[1:]
     except (OSError, ValueError):
         yield f"{path} has no manifest"
         return

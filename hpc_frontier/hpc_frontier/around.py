@@ -90,7 +90,7 @@ def _deepspeed(run: RunSpec, cluster: Cluster) -> Layer:
     """The file that DeepSpeed's launcher reads."""
     if not has_deepspeed(run):
         return Layer()
-    from hpc_frontier import deepspeed
+    from hpc_frontier import deepspeed  # most runs do without
 
     return deepspeed.layer(run, cluster)
 

@@ -160,6 +160,7 @@ def _in_build(step: PlannedStep, module: str) -> Problem:
 
 def _torch(run: RunSpec, pins: tuple[Pin, ...]) -> str:
     """2.10.0, without the build behind it."""
+    # planning for another cluster imports this module too, and knows no packages
     from hpctrain_plugins.environments.wheels.packages_spec import exact, name_of
 
     pinned = next((p.value.split()[0] for p in pins if p.kind == "pypi" and p.name == "torch"), "")

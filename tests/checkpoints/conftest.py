@@ -53,7 +53,7 @@ def formats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     scan.installed.cache_clear()
 
 
-DEEPSPEED = ("zero_make.py", "zero_resume.py", "pipe_make.py")
+DEEPSPEED = ("zero_make.py", "zero_resume.py", "pipe_make.py", "matrix_zero.py")
 """Scripts that write checkpoints with DeepSpeed, which has an environment of its own: a trainer's
 test is about its absence."""
 

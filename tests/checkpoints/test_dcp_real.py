@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.errors import HpctrainError
+from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain_plugins.checkpoints import registry
 from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.options import ConvertOptions
@@ -108,3 +108,16 @@ def _rename(file: Path) -> None:
     header = raw[8 : 8 + length].rstrip().replace(b"embed.weight", b"embed_tokens.weight")
     header += b" " * (-len(header) % 8)
     file.write_bytes(len(header).to_bytes(8, "little") + header + raw[8 + length :])
+
+
+def test_a_training_goes_on_on_other_ranks_without_a_conversion(torch_run: TorchRun, tmp_path: Path) -> None:
+    """What `--ranks` answers is true: torch cuts it anew when it is loaded."""
+    asked = {"half": 1, "the same": 2, "double": 4}
+    losses = json.loads(torch_run("dcp_resume.py", tmp_path / "run", json.dumps(asked)).splitlines()[-1])
+    undisturbed = losses.pop("")
+    apart = {
+        n: max(abs(a - b) for a, b in zip(own, undisturbed[2:], strict=True)) for n, own in losses.items()
+    }
+    assert {name: value for name, value in apart.items() if value > 1e-6} == {}
+    with pytest.raises(ConfigError, match="cut for the ranks that load them, when they load them"):
+        convert(tmp_path / "run/saved", "deepspeed-zero", tmp_path / "out", ConvertOptions(ranks=4))

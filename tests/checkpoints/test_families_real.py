@@ -40,7 +40,7 @@ TABLED: dict[str, tuple[str, dict[str, Any]]] = {
     "olmo": ("OlmoForCausalLM", {}),
     "olmo2": ("Olmo2ForCausalLM", {}),
     "olmo3": ("Olmo3ForCausalLM", {}),
-    "olmoe": ("OlmoeForCausalLM", {"num_experts": 4}),
+    "olmoe": ("OlmoeForCausalLM", {"num_experts": 4, "num_experts_per_tok": 2}),
     "mixtral": ("MixtralForCausalLM", {"num_local_experts": 4}),
     "phi3": ("Phi3ForCausalLM", {}),
     "smollm3": ("SmolLM3ForCausalLM", {}),

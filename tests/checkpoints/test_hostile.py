@@ -23,6 +23,10 @@ MEMORY = 256 << 20
 """Bytes that a small hostile file may cost at most."""
 
 DEEP = b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+KEYS = (
+    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"),
+    *("intermediate_size", "head_dim", "rope_theta", "rope_scaling", "max_position_embeddings"),
+)
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
 WRONG: tuple[Any, ...] = (0, -1, 10**9, 10**30, 1.5, float("inf"), "3", None, [], {}, True, [10**9])
 Harm = Callable[[Path], None]
@@ -55,7 +59,7 @@ def refused(source: Path, target: str) -> HpctrainError | None:
 
 
 @pytest.mark.parametrize("target", ["hf", "neox", "nanotron"])
-@pytest.mark.parametrize("key", [*SIZES, "intermediate_size", "head_dim", "rope_theta", "rope_scaling"])
+@pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("value", WRONG, ids=repr)
 def test_a_number_of_the_configuration(tmp_path: Path, target: str, key: str, value: Any) -> None:
     source = make(tmp_path / "model", LLAMA)

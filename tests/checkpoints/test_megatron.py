@@ -20,7 +20,7 @@ from hpctrain_plugins.checkpoints.containers.distcp_write import Stored
 from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.formats.hf.families import FAMILIES
 from hpctrain_plugins.checkpoints.formats.megatron import settings, write
-from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.options import LAYER_KEYS, ConvertOptions
 from tests.checkpoints.conftest import (
     ROOT,
     Call,
@@ -50,9 +50,10 @@ _MODELS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("tp", [1, 2])
 @pytest.mark.parametrize("name", _MODELS)
-def test_there_and_back_is_exact(tmp_path: Path, name: str, tp: int) -> None:
+@pytest.mark.parametrize("form", LAYER_KEYS)
+def test_there_and_back_is_exact(tmp_path: Path, name: str, tp: int, form: str) -> None:
     source = make_family(tmp_path / "hf", _MODELS[name])
-    options = ConvertOptions(verify="roundtrip", tp=tp)
+    options = ConvertOptions(verify="roundtrip", tp=tp, layer_keys=form)
     report = convert(source, "megatron", tmp_path / "megatron", options)
     assert (report.exactness, report.shapes) == ("exact", "configuration")
     convert(tmp_path / "megatron", "hf", tmp_path / "back", ConvertOptions())

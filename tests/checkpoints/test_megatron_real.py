@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 
 from hpctrain_plugins.checkpoints import registry
 from hpctrain_plugins.checkpoints.convert import convert
-from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.options import NUMBERED, SINGLETON, ConvertOptions
 from tests.checkpoints.conftest import Array, TorchRun, read_safetensors
 
 pytestmark = pytest.mark.torch
@@ -48,6 +48,7 @@ _SPLIT = {
     "llama-numbered": {**_SHAPE, "numbered": True},
     "llama-singleton": {**_SHAPE, "singleton": True, "tp": 2},
     "mixtral-numbered": {**_SHAPE, **_SPARSE, "numbered": True},
+    "mixtral-singleton": {**_SHAPE, **_SPARSE, "singleton": True, "ep": 2},
 }
 _LEGACY = {
     "legacy-llama": {**_SHAPE, "legacy": True},
@@ -55,14 +56,14 @@ _LEGACY = {
     "legacy-mixtral-ep2-pp2": {**_SHAPE, **_SPARSE, "pp": 2, "ep": 2, "legacy": True},
 }
 """A file for each rank, in the format before."""
-_CASES: dict[str, dict[str, Any]] = {**_WHOLE, **_SPLIT, **_LEGACY}
+CASES: dict[str, dict[str, Any]] = {**_WHOLE, **_SPLIT, **_LEGACY}
 
 
 @pytest.fixture(scope="module")
 def saved(torch_run: TorchRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("megatron")
-    torch_run("megatron_make.py", folder, json.dumps(_CASES))
-    for name in _CASES:
+    torch_run("megatron_make.py", folder, json.dumps(CASES))
+    for name in CASES:
         convert(folder / name, "hf", folder / f"{name}-hf", ConvertOptions(verify="roundtrip", fsync=False))
     return folder
 
@@ -127,13 +128,24 @@ def _want_experts(settings: dict[str, Any], at: Callable[..., Array]) -> dict[st
     qwen = ("mlp", "gate_proj", "up_proj", "down_proj")
     inside, *names = qwen if settings.get("qk_layernorm") else ("block_sparse_moe", "w1", "w3", "w2")
     out = {f"{inside}.gate.weight": at("mlp.router.weight", _EXPERTS, 32)}
-    first = at("mlp.experts.experts.linear_fc1.weight", _EXPERTS, 2 * _INNER, 32)
-    second = at("mlp.experts.experts.linear_fc2.weight", _EXPERTS, 32, _INNER)
-    for expert in range(_EXPERTS):
-        parts = (*np.split(first[expert], 2), second[expert])
+    for expert, parts in enumerate(_want_parts(settings, at)):
         for name, part in zip(names, parts, strict=True):
             out[f"{inside}.experts.{expert}.{name}.weight"] = part
     return out
+
+
+def _want_parts(settings: dict[str, Any], at: Callable[..., Array]) -> Iterator[tuple[Array, ...]]:
+    """Gate, up and down of each expert."""
+    if settings.get("singleton"):
+        for expert in range(_EXPERTS):
+            keys = (f"mlp.experts.experts.{expert}.linear_fc{end}" for end in ("1.weight_w", "1.weight_v"))
+            down = at(f"mlp.experts.experts.{expert}.linear_fc2.weight", 32, _INNER)
+            yield *(at(key, _INNER, 32) for key in keys), down
+        return
+    first = at("mlp.experts.experts.linear_fc1.weight", _EXPERTS, 2 * _INNER, 32)
+    second = at("mlp.experts.experts.linear_fc2.weight", _EXPERTS, 32, _INNER)
+    for expert in range(_EXPERTS):
+        yield *np.split(first[expert], 2), second[expert]
 
 
 def _read(folder: Path) -> dict[str, Array]:
@@ -144,11 +156,11 @@ def _read(folder: Path) -> dict[str, Array]:
     }
 
 
-@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_every_bit_is_read(saved: Path, name: str) -> None:
     kind = "megatron-legacy" if name in _LEGACY else "megatron"
     assert registry.detect(saved / name) == registry.detect(saved / name / "iter_0000007") == kind
-    have, want = _read(saved / f"{name}-hf"), _want(_CASES[name])
+    have, want = _read(saved / f"{name}-hf"), _want(CASES[name])
     assert set(have) == set(want)
     assert [n for n in want if have[n].tobytes() != want[n].tobytes()] == []
     record = json.loads((saved / f"{name}-hf/conversion.json").read_text())
@@ -175,6 +187,13 @@ _LOADS = {
     "mixtral": [{}, {"ep": 2}, {"ep": 4}],
     "qwen3_moe": [{"pp": 2}],
 }
+_FORMS: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "llama-numbered": (NUMBERED, [{"tp": 2}, {"pp": 2}]),
+    "llama-singleton": (SINGLETON, [{"tp": 2, "pp": 2}, {"tp": 1}]),
+    "mixtral-numbered": (NUMBERED, [{"ep": 2}]),
+    "mixtral-singleton": (SINGLETON, [{"ep": 2}, {"ep": 1}]),
+}
+"""The other forms of keys, each written from what was read of it."""
 
 
 @pytest.fixture(scope="module")
@@ -186,13 +205,22 @@ def loaded(saved: Path, torch_run: TorchRun, tmp_path_factory: pytest.TempPathFa
         for number, sizes in enumerate(ranks):
             step = str(folder / name / "release")
             jobs[f"{name}-{number}"] = {**_WHOLE[name], **sizes, "step": step}
+    for name, (form, ranks) in _FORMS.items():
+        options = ConvertOptions(verify="roundtrip", layer_keys=form, tp=2, fsync=False)
+        convert(saved / f"{name}-hf", "megatron", folder / name, options)
+        for number, sizes in enumerate(ranks):
+            step = str(folder / name / "release")
+            jobs[f"{name}-{number}"] = {**CASES[name], **sizes, "step": step}
     out: dict[str, Any] = json.loads(
         torch_run("megatron_load.py", folder / "loads", json.dumps(jobs)).splitlines()[-1]
     )
     return out
 
 
-@pytest.mark.parametrize("name", [f"{name}-{n}" for name, ranks in _LOADS.items() for n in range(len(ranks))])
+_EVERY_LOAD = {**_LOADS, **{name: ranks for name, (_, ranks) in _FORMS.items()}}
+
+
+@pytest.mark.parametrize("name", [f"{n}-{i}" for n, ranks in _EVERY_LOAD.items() for i in range(len(ranks))])
 def test_megatron_core_loads_every_bit_of_what_was_written(loaded: dict[str, Any], name: str) -> None:
     assert loaded[name]["wrong"] == []
     assert len(loaded[name]["keys"]) >= 9

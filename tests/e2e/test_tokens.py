@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -44,16 +46,45 @@ def test_it_goes_when_the_run_is_cancelled(here: Product, script: str) -> None:
     assert on_disk(here) == []
 
 
-def test_of_a_job_that_was_killed_it_goes_with_the_next_look(here: Product) -> None:
-    path = submitted(here, small('echo $PPID >"$HPC_RUN"/began; sleep 300'))
-    (job,) = here.json("status", "small")["steps"]
+def killed(user: Product) -> Path:
+    """A run whose job was killed at once, and left its token."""
+    path = submitted(user, small('echo $PPID >"$HPC_RUN"/began; sleep 300'))
     os.killpg(os.getpgid(int((path / "began").read_text())), signal.SIGKILL)
-    wait_for("the end", lambda: here.state("small") in ("failed", "cancelled"))
-    assert job["job"]
+    wait_for("the end", lambda: user.state("small") in ("failed", "cancelled"))
+    return path
+
+
+@pytest.mark.parametrize("words", [("cancel", "small"), ("continue", "small"), ("doctor", "local")])
+def test_of_a_job_that_was_killed_it_goes_with_the_next_look(here: Product, words: tuple[str, ...]) -> None:
+    killed(here)
     assert "are still on the disk: hpctrain cancel small/1" in here("status", "small").stdout
-    here("cancel", "small")
+    done = here(*words, code=None)
+    if words[0] == "doctor":
+        assert "tokens: those of small/1 (train) were still on the disk, and are deleted" in done.stderr
     assert on_disk(here) == []
     assert "on the disk" not in here("status", "small").stdout
+    here("cancel", "small", code=None)
+
+
+def test_doctor_leaves_the_token_of_a_job_that_runs(here: Product) -> None:
+    submitted(here, small('touch "$HPC_RUN"/began; sleep 300'))
+    before = on_disk(here)
+    assert "deleted" not in here("doctor", "local", code=None).stderr
+    assert on_disk(here) == before
+    here("cancel", "small")
+
+
+def test_doctor_names_the_tokens_of_a_run_that_is_gone(here: Product) -> None:
+    path = killed(here)
+    shutil.rmtree(path)
+    told = here.json("doctor", "local", code=7)
+    (finding,) = [row for row in told["findings"] if row["area"] == "tokens"]
+    assert "small-1-" in finding["found"]
+    assert finding["todo"].startswith("rm -r ")
+    assert on_disk(here)
+    subprocess.run(["bash", "-c", finding["todo"].partition("      ")[0]], check=True)
+    assert on_disk(here) == []
+    assert not [row for row in here.json("doctor", "local", code=None)["findings"] if row["area"] == "tokens"]
 
 
 def test_a_submission_that_is_waited_for_leaves_none(here: Product) -> None:

@@ -20,6 +20,7 @@ from hpctrain.model.run import Environment, Package, RunSpec
 from hpctrain.model.step import Need, Pin, Step
 from hpctrain.model.words import Raw
 from hpctrain.run.system.tools import Tools
+from hpctrain_job import exit_codes
 from hpctrain_job.tree import digest
 from hpctrain_plugins.environments import venv
 from hpctrain_plugins.environments.wheels.options import Built
@@ -183,6 +184,7 @@ def test_a_build_that_asks_for_the_network_fails(quarry: Path, world: World, too
     spec = asked(quarry, "alpha", env={"STONE_FETCHES": tool})
     said = failure(world, ready(spec, pinned(quarry)))
     assert "the build of stone asked for the network" in said
+    assert f"exit code {exit_codes.NOT_ALLOWED}" in said, "75 would be a training that saved"
     assert ("(192.0.2.1:80)" in said) is (tool == "socket")
     assert "_FORCE_BUILD" in said
     assert not list(world.root("env").glob("wheel-stone*"))

@@ -23,6 +23,8 @@ from hpctrain_plugins.environments.wheels.options import Expect
 from tests.conftest import ROOT, needs
 from tests.defaults.rig import World, cluster, plan
 from tests.environments.test_technologies import pinned
+from tests.run.users import GROUP, MALLORY, USER, run_as
+from tests.run.users import project as project
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -83,6 +85,52 @@ def test_what_another_user_made_on_the_node_is_not_the_environment(tmp_path: Pat
     os.chown(planted, 61002, 61002)
     refusal = unpack(tmp_path / "none.tar", folder, tmp_path, code=7)
     assert f"{planted} belongs to 61002, who is not among the owners you accept; remove it" in refusal
+
+
+PLANTS = {
+    "the environment": "mkdir -p hpctrain/venv-1/bin; cp evil hpctrain/venv-1/bin/said",
+    "a link to hers": "mkdir -p mine/venv-1/bin; cp evil mine/venv-1/bin/said; ln -s mine hpctrain",
+    "a link in the folder": "mkdir -p hpctrain her/bin; cp evil her/bin/said; ln -s ../her hpctrain/venv-1",
+    "a link to nothing": "ln -s mine hpctrain",
+    "a folder for all": "mkdir -m 1777 hpctrain",
+    "a folder for all, without a sticky bit": "mkdir -m 0777 hpctrain",
+    "a folder of the group": "mkdir -m 2770 hpctrain",
+    "a folder that nobody enters": "mkdir -m 0 hpctrain",
+    "a file": "touch hpctrain",
+    "a pipe": "mkfifo hpctrain",
+    "a link to the user's own folder": "ln -s ../code hpctrain",
+    "an empty environment": "mkdir -p hpctrain/venv-1; chmod 777 hpctrain hpctrain/venv-1",
+}
+"""What she does in a node's folder that is everybody's, as /dev/shm is, before the user's job comes."""
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_nothing_that_another_user_left_on_the_node_is_run(project: Path, plant: str) -> None:
+    """Refused, or the shared environment instead: and not a byte of the user's goes into what is hers."""
+    node, code, shared = (project / name for name in ("node", "code", "shared"))
+    node.mkdir()
+    node.chmod(0o1777)
+    code.mkdir()
+    shutil.copy(ROOT / "core/hpctrain/render/publish.sh", code)
+    (shared / "bin").mkdir(parents=True)
+    (shared / "bin/said").write_text("shared")
+    subprocess.run(["tar", "-cf", "shared.tar", "-C", "shared", "."], cwd=project, check=True)
+    (project / "unpack.sh").write_text(packed.SCRIPT)
+    for path in (code, *project.rglob("shared*"), *code.iterdir(), project / "unpack.sh"):
+        os.chown(path, USER, GROUP)
+        path.chmod(0o755)
+    planted = f"cd node; echo evil >evil; {PLANTS[plant]}"
+    assert run_as(MALLORY, ["bash", "-euc", f"umask 0; {planted}"], project).returncode == 0
+    places = (project / "shared.tar", node / "hpctrain/venv-1", shared)
+    argv = ["bash", "unpack.sh", *map(str, places)]
+    done = run_as(USER, argv, project, HPC_STEP="train", HPC_RUN=str(project), HOSTNAME="nid001")
+    assert done.returncode in (0, 7), done.stderr
+    if done.returncode == 0:
+        assert "reads its environment from the shared disk" in done.stderr
+    else:
+        assert "remove it, or set  pack = false" in done.stderr
+    assert not [path for path in node.rglob("*") if path.lstat().st_uid == USER]
+    assert {path.name for path in code.iterdir()} == {"publish.sh"}
 
 
 def test_a_node_without_room_reads_the_shared_one(tmp_path: Path) -> None:

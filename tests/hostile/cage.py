@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from attrs import frozen
@@ -70,6 +70,8 @@ class Ended:
     seconds: float
     covered: tuple[int, ...] = ()
     """The lines of ours that ran, as numbers; only where that was asked for."""
+    possible: tuple[int, ...] = ()
+    """All lines of the functions that ran."""
 
     @property
     def fault(self) -> str:
@@ -123,7 +125,7 @@ class Cage:
         self._server.stdin.write(json.dumps(case) + "\n")
         self._server.stdin.flush()
         answer = json.loads(self._server.stdout.readline())
-        return Ended(**{**answer, "covered": tuple(answer["covered"])})
+        return Ended(**{**answer, **{key: tuple(answer[key]) for key in ("covered", "possible")}})
 
     def close(self) -> None:
         self._server.communicate(timeout=WALL)
@@ -145,14 +147,15 @@ def _case(case: Mapping[str, Any]) -> dict[str, Any]:
         os._exit(_caged(case, writing))
     os.close(writing)
     before = int.from_bytes(os.read(reading, 8), "little")
-    out, _, covered = _output(reading, child).partition(COVERED)
+    out, _, lines = _output(reading, child).partition(COVERED)
     _, status, used = os.wait4(child, 0)
     return {
         "code": os.waitstatus_to_exitcode(status),
         "out": out,
         "bytes": used.ru_maxrss * 1024 - before,
         "seconds": used.ru_utime + used.ru_stime,
-        "covered": json.loads(covered or "[]"),
+        # The first line: a process that the case forked says the same once more.
+        **json.loads(lines.partition("\n")[0] or '{"covered": [], "possible": []}'),
     }
 
 
@@ -163,10 +166,10 @@ def _output(reading: int, child: int) -> str:
         if not select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
             os.killpg(child, signal.SIGKILL)
             break
-        data = os.read(reading, 1 << 16)
+        data = os.read(reading, 1 << 20)
         if not data:
             break
-        kept = (kept + data)[-(1 << 16) :]
+        kept = (kept + data)[-(1 << 20) :]
     os.close(reading)
     return kept.decode("utf-8", "replace")
 
@@ -192,9 +195,9 @@ def _caged(case: Mapping[str, Any], writing: int) -> int:
     os.environ.update(case["environ"])
     module, _, name = case["main"].partition(":")
     main: Callable[[list[str]], int | None] = getattr(import_module(module), name)
-    lines: set[int] = set()
+    lines = Lines()
     if case["cover"]:
-        sys.settrace(_noting(lines))
+        sys.settrace(lines.trace)
     try:
         code = main(case["argv"]) or 0
     except SystemExit as error:
@@ -204,24 +207,43 @@ def _caged(case: Mapping[str, Any], writing: int) -> int:
         print(CRASHED)
         code = 1
     sys.settrace(None)
-    if lines:
-        print(COVERED, json.dumps(sorted(lines)))
+    if lines.covered:
+        print(COVERED, json.dumps({"covered": sorted(lines.covered), "possible": sorted(lines.possible())}))
     sys.stdout.flush()
     sys.stderr.flush()
     return code
 
 
-def _noting(lines: set[int]) -> Callable[..., Any]:
-    """A trace function that adds each line of ours that runs."""
+class Lines:
+    """The lines of ours that run; those of a module itself only say that it was imported."""
 
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        if "/hpctrain" not in frame.f_code.co_filename:
+    def __init__(self) -> None:
+        self.covered: set[int] = set()
+        self._functions: dict[CodeType, str] = {}
+
+    def trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        code, module = frame.f_code, str(frame.f_globals.get("__name__"))
+        if not module.startswith("hpctrain") or code.co_name == "<module>":
             return None
-        if event == "line":
-            lines.add(zlib.crc32(f"{frame.f_code.co_filename}:{frame.f_lineno}".encode()))
-        return trace
+        if event == "call":
+            self._functions[code] = module
+        elif event == "line":
+            self.covered.add(_number(module, frame.f_lineno))
+        return self.trace
 
-    return trace
+    def possible(self) -> set[int]:
+        """Every line of the functions that ran; the first is where a function is defined."""
+        return {
+            _number(module, line)
+            for code, module in self._functions.items()
+            for _, _, line in code.co_lines()
+            if line and line != code.co_firstlineno
+        }
+
+
+def _number(module: str, line: int) -> int:
+    """The same wherever the checkout is."""
+    return zlib.crc32(f"{module}:{line}".encode())
 
 
 if __name__ == "__main__":

@@ -5,13 +5,17 @@ A fuzzer's find is added here, as short as it can be made. It begins with these 
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 
+from tests.checkpoints.models import LLAMA
 from tests.hostile.grounds import QSTAT, SACCT, SQUEUE
 
 HOST = os.uname().nodename
+LLAMA_TEXT = json.dumps(LLAMA)
 _PIDS: tuple[object, ...] = (float("inf"), -1, 0, 2**70, [], "x")
 _DIGITS = "9" * 5000
 _ROWS = '{"v": 1, "time": "x", "event": "created", "plugins": -1}\n'
@@ -44,6 +48,7 @@ _METRICS: Mapping[str, bytes] = {
     "a step that is a text": b'{"step": "x", "loss": 1}\n',
     "an evaluation that is a list": b'{"step": 1, "eval_loss": []}\n',
     "a rate that is true": b'{"step": 1, "loss": 1, "tokens_per_s": true, "mfu": "x"}\n',
+    "a step that one does not change": b'{"step": 9223372036854775808, "loss": 2.5}\n',
     "infinity": b'{"step": 1, "loss": Infinity, "tokens_per_s": NaN}\n',
 }
 _LOG: Mapping[str, bytes] = {
@@ -72,6 +77,7 @@ _CHAIN: Mapping[str, bytes] = {
     "a layout that is a list": _TERMS % (b"60", b"[]"),
 }
 _ATTEMPTS: Mapping[str, bytes] = {
+    "half a million lines": b"x\n" * (1 << 19),
     "a start without its job": b'{"v": 1, "event": "began", "at": 1}\n',
     "a start at infinity": b'{"v": 1, "event": "began", "job": "1", "at": 1e999}\n',
     "a start of digits": b'{"v": 1, "event": "began", "job": "1", "at": ' + b"9" * 4000 + b"}\n",
@@ -101,6 +107,10 @@ _HANGS: Mapping[str, bytes] = {
     "nodes that are none": _VERDICT % (b'"idle"', b"[3]", b'[-5, 3, "x"]'),
     "no ranks": _VERDICT % (b'"idle"', b"null", b"[]"),
 }
+_MEASURES = (
+    b'{"host": "$(touch RAN)", "rank": %b, "began": 1, "gpus": %b, "gpu_fault": "", "counted": true, '
+    b'"memory": 1, "product": "a", "seconds": 0.2, "disk_fault": "\\u001b]0;x"}'
+)
 _PULSE = (
     b'{"v": 1, "rank": 1, "pid": %b, "born": "1", "at": 2.0, "over": false, "numbers": {"0": 3}, '
     b'"members": {"0": %b}, "stack": %b, "orders": %b}'
@@ -153,7 +163,32 @@ _TIMES = {
     "days of digits": f"{_DIGITS}-1:00",
 }
 
+
+def _archive_of(name: str) -> bytes:
+    """A zip file with one member."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(name), "x")
+    return file.getvalue()
+
+
+_ARCHIVES: Mapping[str, bytes] = {
+    "a name that is not UTF-8": _archive_of("é/data.pkl").replace("é".encode(), b"\xa0\xa1"),
+    "a directory of 4 GiB": _archive_of("a/data.pkl").replace(b"PK\5\6" + bytes(4), b"PK\5\6" + b"\xff" * 4),
+    "no member": _archive_of("a/b")[-22:],
+}
+
 FINDS: Mapping[str, Mapping[str, bytes]] = {
+    **dict.fromkeys(
+        (
+            "torch",
+            "universal/global_step2_universal/mp_rank_00_model_states.pt",
+            "zero/global_step2/mp_rank_00_model_states.pt",
+            "neox/global_step0/layer_02-model_00-model_states.pt",
+            "megatron/release/common.pt",
+        ),
+        _ARCHIVES,
+    ),
     "squeue": {
         **{name: _squeue(7, value) for name, value in _HOSTS.items()},
         **{f"time: {name}": _squeue(4, value) for name, value in _TIMES.items()},
@@ -195,11 +230,17 @@ FINDS: Mapping[str, Mapping[str, bytes]] = {
         "a device": f"# hpctrain manifest 1\n1 {'a' * 64}  /dev/zero\n".encode(),
         "NUL in a name": f"# hpctrain manifest 1\n1 {'a' * 64}  a\0b\n".encode(),
     },
+    "requirements": {"half a million packages": b"x\n" * (1 << 19)},
     "run file": {
         "a key of many parts": b"a." * 100_000 + b"a = 1\n",
         "a quoted key of many parts": b'"a".' * 100_000 + b"a = 1\n",
         "a table of many parts": b"[" + b"a . " * 100_000 + b"a]\n",
         "an inline table of many parts": b"x = {" + b"a." * 100_000 + b"a = 1}\n",
+    },
+    "config.json": {
+        key: LLAMA_TEXT.replace(f'"{key}": {value}', f'"{key}": "x"').encode()
+        for key, value in LLAMA.items()
+        if type(value) is int
     },
     "safetensors": {
         "a header of 2^63 bytes": (2**63).to_bytes(8, "little") + b"{}",
@@ -222,6 +263,18 @@ FINDS: Mapping[str, Mapping[str, bytes]] = {
         "members that are a list": b'{"v": 1, "still": 1, "members": [], "ranks": []}',
         "ranks that are a number": b'{"v": 1, "still": 1, "members": {}, "ranks": 3}',
         "a rank that is a text": b'{"v": 1, "still": 1, "members": {}, "ranks": ["x"]}',
+    },
+    "beat of a guard": {
+        "a list": b"[]",
+        "a key that nobody knows": b'{"count": 1, "phase": "idle", "x": 1}',
+        "a count without an end": b'{"count": 1e999, "attempt": 0, "code": 0, "phase": "idle"}',
+    },
+    "measures of a node": {
+        "a rank without an end": _MEASURES % (b"1e999", b"[]"),
+        "a rank below the first": _MEASURES % (b"-9", b"[]"),
+        "GPUs that are a number": _MEASURES % (b"1", b"3"),
+        "a GPU without an end": _MEASURES % (b"1", b'[{"memory": 1e999, "errors": 0}]'),
+        "GPUs without an end": _MEASURES % (b"1", b"[" + b'{"memory":1,"errors":1},' * 100_000 + b"{}]"),
     },
     "verdicts for a job": _HANGS,
     "log of a stranger, nanotron": _TRACEBACKS,

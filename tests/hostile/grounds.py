@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import struct
 import zipfile
@@ -15,6 +16,7 @@ from hpctrain import Session
 from hpctrain.doctor import examination
 from hpctrain.runfile.facts import load_facts
 from hpctrain_job.attempts import Step
+from hpctrain_job.guards.board import Beat, Board, Phase
 from hpctrain_job.hangs import pages, verdicts
 from hpctrain_job.hangs.evidence import Doing, Kind, Operation, Rank, Verdict
 from hpctrain_job.resume import write_manifest
@@ -27,6 +29,7 @@ from tests.e2e.product import small
 from tests.patience import PATIENCE
 
 JOB, TAG = "4711", "a" * 32
+MOMENT, SECONDS = b"2026-01-02T03:04:05", b"1767323045.0"
 FIXTURES = Path(__file__).parents[1] / "checkpoints/fixtures"
 EXAMPLES = {
     "neox": "hpc_isambard/hpc_isambard/examples/neox-model.yml",
@@ -122,6 +125,25 @@ def run(folder: Path) -> None:
     (folder / "R").symlink_to(finished.directory.path.relative_to(folder))
     verdict = Verdict(Kind.IDLE, (3,), ("n1",), (1,), ("no processor time",))
     verdicts.write(folder / "R/steps/train", "7", verdict)
+    _settle(folder)
+
+
+def _settle(folder: Path) -> None:
+    """Put one tag, and one moment, in the place of those of this making: a file is attacked in the same way
+    wherever it was made."""
+    rows = [json.loads(line) for line in (folder / "R/record.jsonl").read_text().splitlines()]
+    tag = next(row["tag"] for row in rows if "tag" in row)
+    job = next(row["job"] for row in rows if "job" in row)
+    of_making = {tag.encode(): TAG.encode(), job.encode(): TAG[: len(job)].encode()}
+    for path in [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".zip"]:
+        content = path.read_bytes()
+        for old, new in of_making.items():
+            content = content.replace(old, new)
+        content = re.sub(rb"20\d\d-\d\d-\d\dT[\d:]{8}(?=[.Z])", MOMENT, content)
+        content = re.sub(rb"(?<=:\d\d\.)\d{3}(?=Z)", b"000", content)
+        path.write_bytes(re.sub(rb'(?<="at": )1\d{9}\.\d+', SECONDS, content))
+        if tag in path.name or job in path.name:
+            path.rename(path.with_name(path.name.replace(tag, TAG).replace(job, TAG[: len(job)])))
 
 
 def chain(folder: Path) -> None:
@@ -139,6 +161,8 @@ def chain(folder: Path) -> None:
         step.write("ended", job=job, cause=cause, step=10, until=1.0, lost_nodes=["n2"])
     step.write("began", job=JOB, step=10, nodes=["n1"])
     (step.folder / "ended").write_text("node fault\n")
+    attempts = step.folder / "attempts.jsonl"
+    attempts.write_bytes(re.sub(rb'(?<="at": )1\d{9}\.\d+', SECONDS, attempts.read_bytes()))
 
 
 def _with_scheduler(folder: Path, scheduler: str, job: str, answers: Mapping[str, str]) -> None:
@@ -223,6 +247,8 @@ def _converted(name: str) -> Callable[[Path], None]:
     def ground(folder: Path) -> None:
         """A small model in the format of a trainer."""
         convert(make(folder / "model", LLAMA), name, folder / name, ConvertOptions(verify="none"))
+        for record in folder.glob("*/conversion.json"):
+            record.write_text(re.sub(r'(?<="seconds": )[\d.]+', "0.1", record.read_text()))
 
     return ground
 
@@ -246,7 +272,7 @@ def lora(folder: Path) -> None:
 def hangs(folder: Path) -> None:
     """The pulses of two ranks on one node, and its page for the others."""
     pulse = {
-        "v": 1, "rank": 0, "pid": os.getpid(), "born": "1", "at": 2.0, "over": False, "numbers": {"0": 3},
+        "v": 1, "rank": 0, "pid": 2, "born": "1", "at": 2.0, "over": False, "numbers": {"0": 3},
         "members": {"0": "0:2:1"}, "stack": ["train.py:main"], "pending": ["0", 3, "all_reduce", "10"],
         "order": "a > b", "orders": ["a > b"],
     }  # fmt: skip
@@ -257,6 +283,21 @@ def hangs(folder: Path) -> None:
     rank_value = Rank(1, "n1", 1, {"0": 3}, operation, "a > b", order, ("train.py:main",), Doing.IDLE, 2.0)
     for node in (0, 1):
         pages.write(folder / "nodes", node, 40.0, [rank_value], {"0": "0:2:1"})
+
+
+def guards(folder: Path) -> None:
+    """The board on which guards meet, and what three nodes measured of themselves."""
+    (folder / "board").mkdir()
+    Board(folder / "board").write_beat("n2", Beat(count=3, attempt=1, phase=Phase.RUNNING))
+    (folder / "vet").mkdir()
+    report = {
+        "host": "n1", "began": 1.0, "gpus": [{"memory": 80_000, "errors": 0}], "gpu_fault": "",
+        "counted": True, "memory": 1 << 38, "product": "a", "seconds": 0.2, "disk_fault": "",
+    }  # fmt: skip
+    for rank in range(3):
+        (folder / f"vet/{rank}.json").write_text(json.dumps({**report, "rank": rank}))
+    unfit = {"v": 1, "at": 1.0, "job": "7", "node": "n2", "kind": "slow", "evidence": "x"}
+    (folder / "vetted.jsonl").write_text(json.dumps(unfit) + "\n")
 
 
 def capture(folder: Path) -> None:
@@ -298,5 +339,6 @@ GROUNDS: Mapping[str, Callable[[Path], None]] = {
     **{name: _converted(name) for name in ("neox", "nanotron", "megatron")},
     **{name: _saved(name) for name in ("zero", "universal", "dcp")},
     "hangs": hangs,
+    "guards": guards,
     "capture": capture,
 }

@@ -12,6 +12,9 @@ from tests.hostile.cage import Cage, Ended
 from tests.hostile.grounds import GROUNDS
 from tests.hostile.targets import Target
 
+GROUND = b"@{ground}"
+"""Stands for the path of the ground: what is done to a file by chance does not depend on its length."""
+
 
 @frozen
 class Place:
@@ -21,19 +24,13 @@ class Place:
     cage: Cage
 
     def run(self, target: Target, data: bytes | None, *, cover: bool = False) -> Ended:
-        """The command of this target; its file holds `data`, or what is right."""
-        pristine = self.folder / f"{target.ground}.pristine"
-        if not pristine.exists():
-            pristine.mkdir()
-            ground = self.folder / target.ground
-            ground.mkdir()
-            GROUNDS[target.ground](ground)  # under the name that its files hold
-            shutil.copytree(ground, pristine, symlinks=True, dirs_exist_ok=True)
+        """The command of this target; its file holds `data`, with GROUND for its path, or what is right."""
+        pristine = self._pristine(target)
         ground = self.folder / target.ground
         shutil.rmtree(ground)
         shutil.copytree(pristine, ground, symlinks=True)
         if data is not None:
-            (ground / target.file).write_bytes(data)
+            (ground / target.file).write_bytes(data.replace(GROUND, str(ground).encode()))
         path = f"{ground}/bin:{os.environ['PATH']}"
         environ = {"HOME": str(ground), "USER": "me", "PATH": path, **target.environ}
         ended = self.cage.run(target.main, target.argv, ground, environ, cover=cover)
@@ -42,9 +39,21 @@ class Place:
         return ended
 
     def right(self, target: Target) -> bytes:
-        """The file as the product, or its user, wrote it."""
-        file = self.folder / f"{target.ground}.pristine" / target.file
-        return file.read_bytes() if file.exists() else b""
+        """The file as the product, or its user, wrote it; the same wherever the ground is."""
+        file = self._pristine(target) / target.file
+        path = str(self.folder / target.ground).encode()
+        return file.read_bytes().replace(path, GROUND) if file.exists() else b""
+
+    def _pristine(self, target: Target) -> Path:
+        """The ground as nothing was done to it yet."""
+        pristine = self.folder / f"{target.ground}.pristine"
+        if not pristine.exists():
+            pristine.mkdir()
+            ground = self.folder / target.ground
+            ground.mkdir()
+            GROUNDS[target.ground](ground)  # under the name that its files hold
+            shutil.copytree(ground, pristine, symlinks=True, dirs_exist_ok=True)
+        return pristine
 
     def fault(self, target: Target, ended: Ended) -> str:
         """What is wrong with the way in which the command ended."""

@@ -10,9 +10,11 @@ from hpctrain.run.artefacts.artefact import differing
 from hpctrain.runfile.facts import load_facts
 from hpctrain_job import resume
 from hpctrain_job.files.trust import NOBODY_ELSE, artifact
+from hpctrain_job.guards.board import Board
 from hpctrain_job.hangs import pages, verdicts
 from hpctrain_job.hangs.node import Node, is_left
 from hpctrain_job.hangs.thresholds import Thresholds
+from hpctrain_job.vet import judge
 
 
 def facts(argv: list[str]) -> int:
@@ -64,3 +66,18 @@ def answers(argv: list[str]) -> int:
         print(error)
         return error.exit_code
     return 0
+
+
+def board(argv: list[str]) -> int:
+    """What a guard sees of another node."""
+    print(Board(Path(argv[0])).beat("n2"))
+    return 0
+
+
+def vetted(argv: list[str]) -> int:
+    """Which nodes a job leaves out, by what they measured, and which its chain avoids."""
+    step = Path(argv[0])
+    words = ("--job", "7", "--nodes", "n1 n2 n3", "--count", "3", "--needed", "1", "--gpus", "1")
+    code = judge.main(["--step", str(step), *words])
+    print(judge.unfit(step, "7"))
+    return code

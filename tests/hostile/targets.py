@@ -204,6 +204,30 @@ def _of_jobs() -> list[Target]:
             argv=("R/steps/train",),
         ),
         Target(
+            name="beat of a guard",
+            ground="guards",
+            file="board/beat.n2",
+            main=READERS + "board",
+            argv=("board",),
+            documents=True,
+        ),
+        Target(
+            name="measures of a node",
+            ground="guards",
+            file="vet/1.json",
+            main=READERS + "vetted",
+            argv=(".",),
+            documents=True,
+        ),
+        Target(
+            name="nodes that were unfit",
+            ground="guards",
+            file="vetted.jsonl",
+            main=READERS + "vetted",
+            argv=(".",),
+            documents=True,
+        ),
+        Target(
             name="capture",
             ground="capture",
             file="capture.json",
@@ -326,3 +350,5 @@ TARGETS = (
         codes=(0, 7),
     ),
 )
+FIRST = {(target.ground, target.file): target for target in reversed(TARGETS)}
+"""Of the readers of a file, the one that is tried most."""

@@ -11,13 +11,12 @@ import pytest
 from tests.hostile.damage import ANYTHING, by_chance, of_document
 from tests.hostile.finds import FINDS
 from tests.hostile.place import Place
-from tests.hostile.targets import CHAIN_FILES, RUN_FILES, TARGETS, Target
+from tests.hostile.targets import CHAIN_FILES, FIRST, RUN_FILES, TARGETS, Target
 
 SOAK = int(os.environ.get("HPCTRAIN_SOAK", "0"))
 EACH, FEWER = 4, 1
 """Cases of each kind in a run that is no soak, besides all finds; each target takes others of the table. Who
 reads a file that another one reads takes fewer."""
-FIRST = {(target.ground, target.file): target for target in reversed(TARGETS)}
 
 
 def cases(target: Target, right: bytes) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,7 @@
-"""An import inside a function spares something: what it brings is not loaded with the file in any case."""
+"""An import inside a function spares something, and says what.
+
+What it brings is not loaded with the file in any case; the reason stands beside it, or in a table here.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,28 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.house.circles import Name
-from tests.house.sources import control_plane, imports, module_name, tree
+from tests.house.sources import ROOT, control_plane, imports, module_name, tree
 from tests.house.test_circles import resolved
 
 DOORS = {("hpctrain", "command"), ("hpctrain", "plugin"), ("hpctrain", "toolbox")}
 """Each of their names brings its own module, when it is asked for."""
+COSTLY = {
+    **dict.fromkeys(("difflib", "traceback", "shlex"), "only a mistake pays for it"),
+    **dict.fromkeys(("unicodedata", "urllib", "threading", "importlib", "_socket"), "few need it"),
+    **dict.fromkeys(("attrs", "cattrs"), "only what is read or taken apart pays for it"),
+    **dict.fromkeys(("huggingface_hub", "numpy", "yaml", "jinja2"), "the package of an extra, or a slow one"),
+    **dict.fromkeys(("shutil", "pathlib"), "few need it"),
+}
+"""What costs enough to be imported where it is used, wherever that is: the reason."""
+COMMANDS = (
+    "core/hpctrain/cli/",
+    "plugins/hpctrain_plugins/checkpoints/cli/",
+    "plugins/hpctrain_plugins/checkpoints/hub/",
+    "plugins/hpctrain_plugins/local/demo/",
+)
+"""A command pays for the options that it is given, and --help for none."""
+HOOKS = "Each hook imports what it needs when it is called"
+"""In the first lines of a module of hooks; functions that are marked as hooks need no such line."""
 Loads = Mapping[Name, frozenset[Name]]
 """Module -> what its top lines import: modules of ours, and strangers by the name as it is written."""
 
@@ -69,6 +89,84 @@ def idle(paths: list[Path]) -> dict[str, set[str]]:
         if again := {".".join(n) for n in (late & loaded) - DOORS if n[-1] != "__init__"}:
             found[str(path)] = again
     return found
+
+
+def unexplained(module: ast.Module, lines: list[str]) -> Iterator[int]:
+    """The lines of late imports that nobody gives a reason for."""
+    if HOOKS in (ast.get_docstring(module) or ""):
+        return
+    explained = {
+        id(node) for function in ast.walk(module) if _is_hook(function) for node in ast.walk(function)
+    }
+    for block in _blocks(module):
+        first, last = block[0].lineno - 1, block[-1].end_lineno
+        text = [
+            *lines[first:last],
+            *(line for line in lines[first - 1 : first] if line.strip().startswith("#")),
+        ]
+        if not (id(block[0]) in explained or any("#" in line for line in text)):
+            yield from (node.lineno for node in block if not _is_costly(node))
+
+
+def _is_hook(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and any(
+        "hookimpl" in ast.unparse(d) for d in node.decorator_list
+    )
+
+
+def _is_costly(node: ast.Import | ast.ImportFrom) -> bool:
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    return all(name.partition(".")[0] in COSTLY for name in names)
+
+
+def _blocks(module: ast.Module) -> Iterator[list[ast.Import | ast.ImportFrom]]:
+    """Late imports that stand one below the other."""
+    late = sorted({node.lineno: node for node in lazy(module)}.items())
+    block: list[ast.Import | ast.ImportFrom] = []
+    for line, node in late:
+        if block and line > (block[-1].end_lineno or 0) + 2:
+            yield block
+            block = []
+        block.append(node)
+    if block:
+        yield block
+
+
+def test_an_import_in_a_function_has_a_reason() -> None:
+    found = [
+        f"{path}:{line}"
+        for path in control_plane()
+        if not str(path).startswith(COMMANDS)
+        for line in unexplained(tree(path), (ROOT / path).read_text(encoding="utf-8").splitlines())
+    ]
+    assert not found, "say in a comment what it spares"
+
+
+def test_the_rule_sees_reasons() -> None:
+    source = """
+def f():
+    import difflib
+
+
+    import p.a
+
+
+def g():
+    import p.b  # few need it
+    import p.c
+
+
+def h():
+    # few need it
+    import p.d
+
+
+@hookimpl
+def i():
+    import p.e
+"""
+    assert list(unexplained(ast.parse(source), source.splitlines())) == [6]
+    assert not list(unexplained(ast.parse(f'"""{HOOKS}."""\ndef f():\n    import p.a\n'), []))
 
 
 def test_what_is_imported_late_is_not_loaded_early() -> None:

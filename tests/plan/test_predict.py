@@ -51,6 +51,12 @@ def test_the_site_s_measurement_of_the_nearest_size_stands_beside(
     assert document["reference"]["model"] == model
 
 
+@pytest.mark.parametrize(("parameters", "is_bound"), [(109_000_000, True), (8_000_000_000, False)])
+def test_of_a_small_model_it_is_a_lower_bound(plan: Plan, parameters: int, is_bound: bool) -> None:
+    shown = dict(numbers_of(sized(plan, parameters), Survey(is_on_cluster=False)))["time"]
+    assert shown.startswith("at least ") == is_bound
+
+
 def test_a_machine_without_measurements_says_nothing(plan: Plan) -> None:
     bare = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, reference=()))
     assert "measured" not in dict(numbers_of(bare, Survey(is_on_cluster=False)))
@@ -59,7 +65,7 @@ def test_a_machine_without_measurements_says_nothing(plan: Plan) -> None:
 def test_what_an_earlier_run_took_comes_first(plan: Plan) -> None:
     earlier = EarlierRun(title="small/1", finished=False, step=500, step_s=0.4)
     shown = dict(numbers_of(plan, Survey(is_on_cluster=True, earlier=earlier)))["time"]
-    assert shown.startswith("10m, as small/1 trained (0.4 s a step); 29s predicted")
+    assert shown.startswith("10m, as small/1 trained (0.4 s a step); at least 29s predicted")
 
 
 def test_the_pace_is_read_from_the_run_s_own_metrics(plan: Plan, tmp_path: Path) -> None:

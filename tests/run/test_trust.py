@@ -266,3 +266,31 @@ def test_a_group_may_be_accepted(published: Path, project: Path, owners: str, ve
     os.chown(published.resolve().parent, nobody, GROUP)
     published.resolve().parent.chmod(0o755)
     assert judged(project, published, owners) == verdict
+
+
+NOBODY = 65534
+STRANGERS = (
+    *("@", "@@nogroup", "@65534", "@0", "@root", "@nogroup2", "@NOGROUP", "@{account}", "{account}", "nobod"),
+    *("*", "@*", "?????[a-z]", "[0-9]*", "@no[g]roup", "$USER", "~nobody", "no body", "@no group", "nobody:"),
+)
+"""Owners that accept nobody, though files of these names lie where bash starts."""
+
+
+@pytest.mark.parametrize("owners", STRANGERS)
+def test_owners_are_names_and_nothing_else(published: Path, project: Path, owners: str) -> None:
+    for name in ("nobody", str(NOBODY), "@nogroup", "@"):
+        (project / name).touch()
+    for path in (published, published.resolve().parent):
+        os.chown(path, NOBODY, GROUP, follow_symlinks=False)
+    published.resolve().parent.chmod(0o755)
+    assert judged(project, published, owners) == "refused"
+
+
+def test_a_word_of_a_group_s_name_is_no_group(published: Path, project: Path) -> None:
+    """Organisations have `domain users`, whose members no `@users` accepts; `id` is a stand-in."""
+    os.chown(published, NOBODY, GROUP, follow_symlinks=False)
+    groups = r"id() { [[ $1 == *z* ]] && printf 'domain users\0other\0' || echo domain users other; }"
+    script = f'{groups}; _hpc_judge "$LINK"; echo "$_hpc_verdict $_hpc_reason"'
+    for owner, verdict in {"@users": "refused", "@domain": "refused", "@other": "stale"}.items():
+        answer = bash_as(USER, script, project, LINK=str(published), HPC_OWNERS=owner).stdout
+        assert ("not among the owners" in answer) == (verdict == "refused"), (owner, answer)

@@ -15,7 +15,8 @@ from hpctrain.model.plan import Plan, PlannedStep, Surround
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Artifact, Step
 from hpctrain.model.words import Cmd, Secret, Var
-from hpctrain.render.login_step import here_files
+from hpctrain.render.scripts import step_files
+from hpctrain.render.shape import HERE
 from hpctrain.render.tree import HELPERS
 from hpctrain.run.disk import secrets
 from hpctrain.run.disk.directory import RunDirectory
@@ -43,7 +44,7 @@ def rendered(cluster: Cluster, root: Path, *commands: Cmd) -> tuple[RunDirectory
     binding = bind(cluster, run, {"USER": "ada", "HOME": "/nowhere"})
     helpers = {f"code/{n}": (ROOT / "core/hpctrain/render" / n).read_text() for n in HELPERS}
     contents: dict[str, str | bytes] = {"plan.json": "{}", "code/job.zip": jobzip.build().data}
-    contents |= helpers | here_files(planned, plan, binding)
+    contents |= helpers | step_files(planned, plan, binding, HERE)
     return RunDirectory.create(root / "runs", "demo", plan.digest, contents), plan
 
 

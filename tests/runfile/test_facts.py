@@ -310,3 +310,16 @@ def test_a_root_that_no_shell_will_read(tmp_path: Path, path: str, said: str, hi
     (problem,) = caught.value.problems
     assert said in problem.message
     assert hint in problem.hint
+
+
+@pytest.mark.parametrize("owner", ["*", "@*", "a b", "@domain users", "", "@", "a@b", "$USER", "x;y", "[a]"])
+def test_an_owner_is_one_name(tmp_path: Path, owner: str) -> None:
+    """Jobs have the owners with spaces between them; a pattern would be filled in from a folder's files."""
+    source = Path(__file__).parents[2] / "hpc_olivia/hpc_olivia/cluster.toml"
+    text = source.read_text().replace('owners = ["@{account}"]', f'owners = ["@{{account}}", "{owner}"]', 1)
+    (tmp_path / "cluster.toml").write_text(text)
+    with pytest.raises(
+        ConfigError, match="an owner is one name of a user, or @ and that of a group"
+    ) as caught:
+        load_facts(tmp_path)
+    assert "owners[1]" in caught.value.problems[0].message

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,14 @@ from hpctrain.doctor import capture, examination
 from hpctrain.doctor.capture import Capture
 from hpctrain.doctor.modules import named_paths
 from hpctrain.doctor.question import Answer
+from hpctrain.doctor.site import Site as Asked
+from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster, Storage
 from hpctrain.runfile.facts import load_facts
 from tests.twin import captured_slurm, recorded
 from tests.twin.captured_modules import Modules
 from tests.twin.captured_slurm import ACCOUNT, PROJECT
+from tests.twin.plain import is_name, is_path, is_value
 from tests.twin.site_file import HERE, ROOT, Honest, Library, Overlay, Proxy, Site, overlay_of
 
 if TYPE_CHECKING:
@@ -56,8 +59,16 @@ def site(path: Path) -> Site:
     one = read(path)
     home = _distribution(one.cluster)
     cluster = load_facts(home / f"hpc_{one.cluster}").cluster
-    overlay = _overlay(cluster, one.answers, "" if home.parent == ROOT else str(home.relative_to(HERE)))
-    return Site(name=one.cluster, cluster=_measured(cluster, one.answers), overlay=overlay, distribution=home)
+    asked = examination.site_of(cluster, {"HOME": "/", "USER": "alice"}, ACCOUNT)
+    questions = {question.name: question.expected for question in examination.questions(asked)}
+    # Whoever wrote the file cannot ask what the facts do not: a variable of every shell, a program's name.
+    answers = {name: answer for name, answer in one.answers.items() if name in questions}
+    facts = "" if home.parent == ROOT else str(home.relative_to(HERE))
+    try:
+        overlay = _overlay(asked, answers, questions, facts)
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        raise ConfigError.of("capture", f"{path} holds an answer that no machine gives: {error}") from None
+    return Site(name=one.cluster, cluster=_measured(cluster, answers), overlay=overlay, distribution=home)
 
 
 def ask(twin: Twin) -> str:
@@ -94,15 +105,15 @@ def _distribution(cluster: str) -> Path:
     return ROOT / f"hpc_{cluster}"
 
 
-def _overlay(cluster: Cluster, answers: Mapping[str, Answer], facts: str) -> Overlay:
+def _overlay(asked: Asked, answers: Mapping[str, Answer], expected: Mapping[str, str], facts: str) -> Overlay:
+    cluster = asked.cluster
+
     def out(name: str) -> str:
         return answers[name].out if name in answers and answers[name].code == 0 else ""
 
-    asked = examination.site_of(cluster, {"HOME": "/", "USER": "alice"}, ACCOUNT)
-    expected = {question.name: question.expected for question in examination.questions(asked)}
     modules = Modules.of(answers, expected)
     return Overlay(
-        login=out("name").strip() or "login",
+        login=name if is_name(name := out("name").strip()) else "login",
         account=ACCOUNT,
         node=captured_slurm.nodes(cluster, answers),
         honest=HONEST,
@@ -114,10 +125,15 @@ def _overlay(cluster: Cluster, answers: Mapping[str, Answer], facts: str) -> Ove
         system_modules=modules.system,
         module=modules.files,
         library=tuple(_libraries(out("network stack"))),
-        variables=dict(_variables(answers)),
+        variables=_variables(answers, expected.get("variables of paths", "").split()),
         proxy=_proxy(answers),
         recorded=recorded.programs(answers),
-        present=(*_present(answers), *_named(named_paths(asked), modules, out("modules of training"))),
+        present=tuple(
+            filter(
+                is_path,
+                (*_present(answers), *_named(named_paths(asked), modules, out("modules of training"))),
+            )
+        ),
     )
 
 
@@ -138,20 +154,20 @@ def _sized(row: Storage, answer: Answer | None) -> Storage:
     )
 
 
-def _variables(answers: Mapping[str, Answer]) -> Iterator[tuple[str, str]]:
-    """Variables of a login shell, as a twin's overlay spells them."""
+def _variables(answers: Mapping[str, Answer], names: Sequence[str]) -> dict[str, str]:
+    """Variables of a login shell, as a twin spells them; of `names` what is not told is the twin's own."""
     lines = answers["variables of paths"].out.splitlines() if "variables of paths" in answers else []
-    pairs = [tuple(line.split("=", 1)) for line in lines if "=" in line]
+    pairs = [tuple(line.split("=", 1)) for line in lines if line.partition("=")[0] in names]
     for name, answer in answers.items():
-        if (names := _PRINTENV.search(name)) and "&&" not in name:
-            values = answer.out.splitlines()
-            pairs += (
-                zip(names[1].split(), values, strict=True) if len(values) == len(names[1].split()) else ()
-            )
+        if (printed := _PRINTENV.search(name)) and "&&" not in name:
+            words, values = printed[1].split(), answer.out.splitlines()
+            pairs += zip(words, values, strict=True) if len(values) == len(words) else ()
+    variables = {name: f"/site/{name.lower()}" for name in names if name != "HOME"}
     for name, value in pairs:
         template = _WORD.sub(lambda match: TEMPLATES[match[0]], value)
-        if template and "HOME" not in template:
-            yield name, template
+        if template and "HOME" not in template and is_value(value):
+            variables[name] = template
+    return variables
 
 
 def _libraries(text: str) -> Iterator[Library]:
@@ -160,8 +176,14 @@ def _libraries(text: str) -> Iterator[Library]:
         parts = json.loads(text.strip().rpartition("\n")[2])["parts"]
     except (ValueError, KeyError, TypeError):
         return
-    for part in sorted(KINDS.keys() & parts.keys()):
-        path, version = parts[part]["path"], parts[part]["version"] or UNKNOWN_VERSION
+    rows = parts if isinstance(parts, dict) else {}
+    for part in sorted(KINDS.keys() & rows.keys()):
+        path, version = (
+            rows[part].get(key) if isinstance(rows[part], dict) else "" for key in ("path", "version")
+        )
+        version = version if is_name(version) else UNKNOWN_VERSION
+        if not is_path(path):
+            continue
         kind = "aws-ofi-rccl" if "rccl-net" in path else KINDS[part]
         yield Library(kind=kind, version=version if version.count(".") == 2 else UNKNOWN_VERSION, path=path)
 
@@ -171,9 +193,9 @@ def _proxy(answers: Mapping[str, Answer]) -> Proxy | None:
     live = [
         name.split()[1] for name, a in answers.items() if name.startswith("proxy ") and '"status"' in a.out
     ]
-    ports = [int(address.rpartition(":")[2]) for address in live]
-    names = tuple(address.rpartition(":")[0] for address in live)
-    return Proxy(names=names, port=ports[0]) if live else None
+    ports = [int(port) for address in live if (port := address.rpartition(":")[2]).isdecimal()]
+    names = tuple(filter(is_name, (address.rpartition(":")[0] for address in live)))
+    return Proxy(names=names, port=ports[0]) if ports and names else None
 
 
 def _present(answers: Mapping[str, Answer]) -> Iterator[str]:

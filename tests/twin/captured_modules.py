@@ -10,6 +10,7 @@ import attrs
 from hpctrain.doctor.modules import MARK
 from hpctrain.doctor.question import Answer
 from hpctrain.model import layer
+from tests.twin.plain import is_module, is_variable
 from tests.twin.site_file import Module
 
 _SHOWN = re.compile(r"^(setenv|prepend_path)\(\"(\w+)\",\s*\"(.*)\"\)", re.MULTILINE)
@@ -48,7 +49,17 @@ class Modules:
                 for module in _of_row(name.removeprefix("verify "), answer.out, [*files]):
                     earlier = files.get(module.name)
                     files[module.name] = module if earlier is None else _merged(earlier, module)
-        return cls(system=tuple(system), files=tuple(files.values()))
+        plain = (_plain(module) for name, module in files.items() if is_module(name))
+        return cls(system=tuple(filter(is_module, system)), files=tuple(plain))
+
+
+def _plain(module: Module) -> Module:
+    """With the variables that have a name of one."""
+    changes, prefixes = (
+        {name: value for name, value in table.items() if is_variable(name)}
+        for table in (module.set, module.prepend)
+    )
+    return attrs.evolve(module, set=changes, prepend=prefixes)
 
 
 def _loaded(out: str, when: str) -> list[str]:

@@ -10,6 +10,7 @@ import attrs
 from hpctrain.doctor.question import Answer
 from hpctrain.model.cluster import Cluster, Hardware
 from hpctrain.model.step import Need
+from tests.twin.plain import MOST, is_name, is_word
 from tests.twin.site_file import USERS, Node
 
 PROJECT = "p1"
@@ -41,7 +42,8 @@ def _out(answers: Answers, name: str) -> str:
 
 def _partitions(answers: Answers) -> list[dict[str, str]]:
     texts = _out(answers, "partitions").split("PartitionName=")[1:]
-    return [dict(_WORD.findall(f"PartitionName={text}")) for text in texts]
+    records = [dict(_WORD.findall(f"PartitionName={text}")) for text in texts]
+    return [record for record in records if is_name(record["PartitionName"])]
 
 
 def _shapes(answers: Answers) -> Iterator[tuple[str, int, Shape]]:
@@ -115,6 +117,7 @@ def conf(answers: Answers) -> tuple[str, ...]:
     for record in _partitions(answers):
         members = [name for name in names_of(record.get("Nodes", "")) if name in known]
         words = [f"{key}={record[key]}" for key in LIMITS if record.get(key, "") not in UNSAID]
+        words = [word for word in words if is_word(word)]
         text = " ".join(words).replace("=ACCOUNT", f"={ACCOUNT}")
         text = re.sub(r"AllowGroups=\S+", "AllowGroups=project", text)
         result.append(f"PartitionName={record['PartitionName']} Nodes={ranges(members)} {text}")
@@ -125,7 +128,7 @@ def accounting(name: str, answers: Answers) -> tuple[str, ...]:
     """sacctmgr's words; none where the machine has no accounting."""
     count = _out(answers, "your accounts").split().count("ACCOUNT")
     rows = [line.split("|") for line in _out(answers, "limits of the QoS").splitlines()]
-    rows = [row for row in rows if len(row) == 4 and row[0]]
+    rows = [row for row in rows if len(row) == 4 and is_name(row[0]) and all(map(is_word, row))]
     if not count:
         return ()
     accounts = [ACCOUNT, *(f"other{number}.{PROJECT}" for number in range(1, count))]
@@ -150,9 +153,12 @@ def names_of(text: str) -> list[str]:
     for head, inside in _LIST.findall(text if text != "(null)" else ""):
         for part in inside.split(",") if inside else [""]:
             first, _, last = part.partition("-")
-            numbers = range(int(first), int(last or first) + 1) if first else ()
+            ends = [int(end) for end in (first, last or first) if end.isdecimal() and len(end) < 8]
+            numbers = range(ends[0], ends[1] + 1) if len(ends) == 2 else ()
+            if len(names) + len(numbers) > MOST:
+                return names
             names += [f"{head}{number:0{len(first)}}" for number in numbers] or [head]
-    return names
+    return list(filter(is_name, names))
 
 
 def ranges(names: Iterable[str]) -> str:

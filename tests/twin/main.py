@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from hpctrain.errors import HpctrainError
 from tests.twin import captured, job_memory, rootfs, site_file
 from tests.twin.faults import fault
 from tests.twin.life import NoTwin, Twin, torch_python, twins
@@ -20,7 +21,7 @@ def main(argv: list[str]) -> int:
     options.argv = argv[end + 1 :]
     try:
         return int(options.run(options) or 0)
-    except (NoTwin, rootfs.NoRoot, job_memory.Unmeasured, AssertionError) as error:
+    except (NoTwin, rootfs.NoRoot, job_memory.Unmeasured, HpctrainError, AssertionError) as error:
         print(f"twin: {error}", file=sys.stderr)
         return 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,12 @@ from tests.twin.user import EXAMPLE, User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
 
-CLUSTERS = ("olivia", "alps")
+CLUSTERS = (
+    "olivia",
+    "alps",
+    *(("frontier", "isambard", "leonardo") if os.environ.get("HPCTRAIN_SOAK") else ()),
+)
+"""Of the five, two in every run: a walk takes minutes."""
 OWN = (".bash_profile", "mine.token", ".netrc")
 """Files of the home in which the user keeps them."""
 

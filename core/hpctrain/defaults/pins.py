@@ -108,7 +108,7 @@ def _commit(url: str, rev: str, where: str, tools: ProgramRunner) -> str:
 
 
 def _revision(repo: str, kind: str, revision: str, where: str, tools: ProgramRunner) -> str:
-    from hpctrain_job import hub
+    from hpctrain_job import hub  # what speaks to the hub takes long to import
     from hpctrain_job.downloads.web import Failed, Patience, Refused
 
     token = hub.token()

@@ -12,6 +12,7 @@ def lacking(error: BaseException, user: str, *distributions: str) -> ConfigError
     """
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return None
+    # only what is missing needs it
     from hpctrain_job.lacking import DISTRIBUTION, NO_PACKAGE, cure, extra_of, message
 
     package = error.name.partition(".")[0]

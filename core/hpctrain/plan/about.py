@@ -88,7 +88,7 @@ def _launch(step: PlannedStep) -> list[tuple[str, str]]:
 
 
 def _startup(plan: Plan, step: PlannedStep) -> dict[str, Any]:
-    from hpctrain.plan import startup
+    from hpctrain.plan import startup  # only `--explain` of a start asks
 
     disk = any(storage.node_local for storage in plan.cluster.storage.values())
     return startup.entry(step.step.launch.nodes, _processes(step), node_disk=disk)

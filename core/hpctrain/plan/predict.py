@@ -16,6 +16,10 @@ from hpctrain.plan.encode import encode
 
 MFU = 0.3
 """The share of the peak that a prediction assumes: what well-kept runs reach with bfloat16."""
+SMALL = 1e9
+"""Parameters below which a prediction is a lower bound: matrices are too small for the peak. The
+tutorial of Alps says 10 minutes for its 109 M parameters, which at this share of the peak would take half a
+minute."""
 LEFT_OUT = ("time: start, evaluations, checkpoints and waiting",)
 
 

@@ -31,14 +31,16 @@ _hpc_shared() { [[ ${HPC_SHARE:-} == project ]]; }
 # Whether files of a user are used: UID NAME. `@GROUP` in HPC_OWNERS accepts the users of a group.
 _hpc_accepts() {
     local owner group name=$2
+    local -a owners
     [[ $1 == "$EUID" || $1 == 0 ]] && return
     [[ $name != UNKNOWN ]] || name=''
-    for owner in ${HPC_OWNERS:-}; do
+    read -ra owners <<<"${HPC_OWNERS:-}" || : # as words, and never as patterns of file names
+    for owner in ${owners[@]+"${owners[@]}"}; do
         [[ $owner == "$1" || ($name && $owner == "$name") ]] && return
         [[ $name && $owner == @* ]] || continue
-        for group in $(id -Gn -- "$name" 2>/dev/null); do
+        while IFS= read -r -d '' group; do # a group may be called `domain users`
             [[ @$group == "$owner" ]] && return
-        done
+        done < <(id -Gnz -- "$name" 2>/dev/null)
     done
     return 1
 }

@@ -6,22 +6,16 @@ inside of it. Nothing is nested in quotes: each script starts the next by its pa
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-
-import attrs
-from attrs import frozen
+from collections.abc import Iterable
 
 from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
-from hpctrain.model.step import Launch
-from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word, words_in
-from hpctrain.plan import chain, interval, tokens
+from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word
+from hpctrain.plan import chain, tokens
 from hpctrain.plan.tokens import OWN_NAME
-from hpctrain.render import files, shell
-from hpctrain.render.graph import AVOID, avoids
-from hpctrain.render.guards import Guards
-from hpctrain.versions import RECORD
+from hpctrain.render import chain_scripts, files, shell
+from hpctrain.render.graph import avoids
+from hpctrain.render.shape import Shape
 
 JOB_ZIP = "$HPC_RUN/code/job.zip"
 PULSE = "hpctrain_job/hangs/hook"
@@ -29,62 +23,6 @@ PULSE = "hpctrain_job/hangs/hook"
 
 _PLACED = 'echo "hpctrain: rank $HPC_RANK on $HOSTNAME, job $HPC_JOB, attempt $HPC_ATTEMPT"'
 """Where a rank runs, for people and for `logs --node`."""
-
-
-@frozen(kw_only=True)
-class Handover:
-    """How a job of a chain hands over the next one: the same call from inside of a job, and what the answers
-    mean. The regular expressions are searched for in one text of both streams, whatever the case."""
-
-    submit: Cmd
-    """The scheduler's call, as in `JobFiles`."""
-    find: tuple[Word, ...]
-    """Words that print the ids of the jobs with the tag HPC_TAG, one a line."""
-    id: str
-    """Matches a whole line that is an id, which is its group 1."""
-    refused: str
-    """Matches an answer that proves that there is no job."""
-    unclear: str
-    """Matches an answer that proves nothing, whatever else it says."""
-    environ: tuple[str, ...] = ()
-    """Variables of the job that the scheduler's programs need to find it; all others are options of this job,
-    and would be the next one's."""
-
-
-@frozen(kw_only=True)
-class Shape:
-    """What a scheduler adds to the scripts that all schedulers share; `step_files` takes it."""
-
-    header: tuple[str, ...] = ()
-    """Lines under the shebang of job.sh: the scheduler's directives."""
-    begin: tuple[str, ...] = ()
-    """The first lines of job.sh that run: into the run directory, where a job starts elsewhere."""
-    job: tuple[str, ...]
-    """Lines of job.sh that export HPC_JOB, HPC_NODES, HPC_HEAD (the first node), HPC_GPUS (of each node) and
-    HPC_ATTEMPT (0, and one more each time that the job is started again)."""
-    tag: str = ""
-    """The HPC_TAG of the submission as bash reads it in the job, `"${1:-}"`: of two jobs with one tag the
-    second ends at once. Empty, here or in the job: nothing is claimed."""
-    notice: int = 0
-    """Seconds after which a job with a tag sends itself USR1, for a scheduler that gives no warning before
-    the time limit."""
-    rank: tuple[str, ...]
-    """Lines of rank.sh that export HPC_RANK, HPC_LOCAL_RANK, HPC_NODE_RANK and HPC_WORLD."""
-    node: tuple[str, ...] = ()
-    """Lines of node.sh."""
-    start: tuple[Word, ...] = ()
-    """Words that start every rank, in front of `bash rank.sh`."""
-    start_nodes: tuple[Word, ...] = ()
-    """Words that start one process a node, in front of `bash node.sh`."""
-    start_vet: tuple[Word, ...] = ()
-    """Words that start one process on every node that the job has, whether it gets ranks or not, in front of
-    `bash vet.sh`; none: nodes are not measured before they train."""
-    files: Mapping[str, str] = attrs.field(factory=dict)
-    """More files of the step's folder."""
-    handover: Handover | None = None
-    """How jobs of a chain hand over further ones; None: only `hpctrain continue` does."""
-    guards: Guards | None = None
-    """How guards are started, where the job has spare nodes."""
 
 
 def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
@@ -99,8 +37,8 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
     if vets(planned, plan, shape):
         texts[f"{folder}/vet.sh"] = vet(planned, plan, shape)
-    if _links(planned, plan):
-        texts |= _chain_files(planned, plan, binding, shape)
+    if chain_scripts.chain_of(planned, plan):
+        texts |= chain_scripts.chain_files(planned, plan, binding, shape)
         texts |= shape.guards.scripts(planned.name, shape.node, JOB_ZIP) if shape.guards else {}
     for file in _files(planned):
         if not files.is_late(file, binding):
@@ -134,7 +72,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *shape.begin,
         f"export HPC_STEP={shell.quoted(step.name)}",
         f"[[ ! -e {folder}/finished ]] || {{ echo 'step {step.name} is finished'; exit 0; }}",
-        *(_chain_over(folder) if _links(planned, plan) else ()),
+        *(chain_scripts.over(folder) if chain_scripts.chain_of(planned, plan) else ()),
         *shape.job,
         ". code/identity.sh",
         ". code/publish.sh",
@@ -144,8 +82,8 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *([f"hpc_notice {shape.notice}"] if shape.notice else []),
         *_outer(plan, binding, shape, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
-        *(_chain_begins(plan, binding) if _links(planned, plan) else ()),
-        *_saves(planned, plan, binding),
+        *(chain_scripts.begins(plan, binding) if chain_scripts.chain_of(planned, plan) else ()),
+        *chain_scripts.saves(planned, plan, binding),
         *map(shell.module, around.modules),
         *_variables(around.env, Scope.JOB, binding),
         *_late_files(planned, folder, binding),
@@ -166,21 +104,21 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
     lines += _training(planned, plan, binding, shape)
     if step.makes is not None:
         lines += [f"hpc_publish {shell.word(step.makes.loc, binding)}", "unset WORK"]
-    return _text(lines)
+    return shell.script(lines)
 
 
 def _training(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> tuple[str, ...]:
     """What starts the ranks."""
     folder, prefix = f"steps/{planned.name}", planned.step.launch.prefix
     plain = "hpc_start " + _start((*prefix, *shape.start), f"{folder}/rank.sh", binding)
-    if shape.guards is None or not _links(planned, plan):
+    if shape.guards is None or not chain_scripts.chain_of(planned, plan):
         return (plain,)
     return shape.guards.training(_start((*prefix, *shape.guards.start), f"{folder}/guard.sh", binding), plain)
 
 
 def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
     """node.sh: what must happen once on each node, outside the environment."""
-    return _text(
+    return shell.script(
         [
             "#!/bin/bash",
             "set -euo pipefail",
@@ -195,7 +133,7 @@ def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
 def vet(planned: PlannedStep, plan: Plan, shape: Shape) -> str:
     """vet.sh: once on each node, outside the environment; whatever happens there, the judge decides."""
     kind = plan.cluster.hardware.gpu_kind if planned.step.launch.gpus_per_node else ""
-    return _text(
+    return shell.script(
         [
             "#!/bin/bash",
             "set -uo pipefail",
@@ -215,7 +153,7 @@ def rank(planned: PlannedStep, binding: Binding, shape: Shape, response: str = "
     log = [f'exec >>"logs/{step.name}.rank$HPC_RANK.log" 2>&1', _PLACED] if step.launch.world > 1 else []
     wrap = shell.words((*step.launch.rank_prefix, *planned.around.wrap), binding)
     enter = f"{wrap} bash" if wrap else "bash"
-    return _text(
+    return shell.script(
         [
             "#!/bin/bash",
             "set -euo pipefail",
@@ -237,7 +175,7 @@ def task(planned: PlannedStep, binding: Binding, *, watched: bool = False) -> st
     search = f"{JOB_ZIP}:{JOB_ZIP}/{PULSE}" if watched else JOB_ZIP
     if commands and isinstance(step.commands[-1], Cmd) and step.commands[-1].cwd is None:
         commands[-1] = f"exec {commands[-1]}"
-    return _text(
+    return shell.script(
         [
             "#!/bin/bash",
             "set -euo pipefail",
@@ -263,94 +201,13 @@ def _watch(step: str, response: str) -> tuple[str, ...]:
 
 def _outer(plan: Plan, binding: Binding, shape: Shape, *, secrets: bool) -> list[str]:
     """The variables that core itself gives to every job."""
-    variables: dict[str, Word] = {
-        "HPC_PYTHON": binding.python,
-        "HPC_CHECKPOINTS": Join(Loc("checkpoints", plan.run.name), "/", OWN_NAME),
-    }
+    checkpoints = Join(Loc("checkpoints", plan.run.name), "/", OWN_NAME)
+    variables: dict[str, Word] = {"HPC_PYTHON": binding.python, "HPC_CHECKPOINTS": checkpoints}
     if secrets:
         variables["HPC_SECRETS"] = tokens.folder_in_job(plan.run.name, Var("HPC_STEP"))
     if shape.handover and avoids(shape.handover.submit):
         variables |= chain.bad_nodes_words(plan.cluster)
     return [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
-
-
-def _links(planned: PlannedStep, plan: Plan) -> chain.Chain | None:
-    """The chain that the step is trained by, where several jobs do it."""
-    return chain.of(plan) if planned.name == chain.TRAIN else None
-
-
-def _chain_over(folder: str) -> tuple[str, ...]:
-    return (f'[[ ! -e {folder}/ended ]] || {{ echo "its chain has ended: $(<{folder}/ended)"; exit 0; }}',)
-
-
-def _chain_begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
-    place = chain.stop_place(plan)
-    stop = Join(place, OWN_NAME) if place else ""
-    return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
-
-
-def _saves(planned: PlannedStep, plan: Plan, binding: Binding) -> tuple[str, ...]:
-    """What becomes of the training's checkpoints: checked before the ranks, looked after beside them."""
-    layout = plan.train.checkpoints if plan.train else None
-    if layout is None or planned.name != chain.TRAIN:
-        return ()
-    root, goes_on = Var("HPC_CHECKPOINTS"), plan.run.checkpoint.resume != "never"
-    words: list[Word] = [Join(root, f"/{layout.folder}") if layout.folder else root, f"--name={layout.name}"]
-    words += [f"--last={layout.complete}"] if layout.complete else []
-    words += [f"--pointer={layout.pointer}"] if layout.pointer else []
-    # an attempt that begins anew saves steps that are older than what is there
-    words += [f"--keep={plan.run.checkpoint.keep}"] if plan.run.checkpoint.keep and goes_on else []
-    functions = {"hpc_check_saves": goes_on, "hpc_watch_saves": not layout.manifests}
-    text = shell.words(tuple(words), binding)
-    return tuple(f"{function} {text}" for function, is_wanted in functions.items() if is_wanted)
-
-
-def _chain_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> dict[str, str]:
-    """chain.json; and next.sh where the chain's jobs hand over others."""
-    folder, launch, handover = f"steps/{planned.name}", planned.step.launch, shape.handover
-    links = chain.of(plan)
-    if handover is None or links is None or not links.hands_over:
-        return {f"{folder}/chain.json": _terms(plan, launch, None, shape.guards)}
-    argv = tuple(word for word in handover.submit.argv if AVOID not in words_in(word))  # `avoid` follows
-    lines = [
-        "#!/bin/bash",
-        "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
-        "set -euo pipefail",
-        'cd "$HPC_RUN"',
-        "case $1 in",
-        f"  submit) exec {shell.words(argv, binding)} ;;",
-        f"  find) exec {shell.words(handover.find, binding)} ;;",
-        "esac",
-    ]
-    terms = _terms(plan, launch, handover, shape.guards)
-    return {f"{folder}/chain.json": terms, f"{folder}/next.sh": _text(lines)}
-
-
-def _terms(plan: Plan, launch: Launch, handover: Handover | None, guards: Guards | None) -> str:
-    """chain.json: what the chain's judge is told in the job."""
-    links, layout = chain.of(plan), plan.train.checkpoints if plan.train else None
-    assert links is not None
-    terms: dict[str, object] = {
-        "total": links.total.seconds,
-        "time": links.time.seconds,
-        "links": links.links,
-        "avoid": links.avoid,
-        "requeue": links.requeue,
-        **interval.patience(plan.run.checkpoint.every, interval.assumed_between(launch)),
-        "checkpoints": {"folder": layout.folder, "name": layout.name, "complete": layout.complete}
-        if layout
-        else None,
-    }
-    if guards is not None:
-        terms["guards"] = guards.terms(launch)
-    if handover is not None:
-        terms["handover"] = {
-            "environ": [*handover.environ, *plan.cluster.exported],
-            "id": handover.id,
-            "refused": handover.refused,
-            "unclear": handover.unclear,
-        }
-    return json.dumps({"v": RECORD, **terms}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _shared(role: str, plan: Plan, binding: Binding) -> list[str]:
@@ -387,7 +244,3 @@ def _variables(env: Iterable[EnvVar], at: Scope, binding: Binding) -> list[str]:
 
 def _start(starter: tuple[Word, ...], script: str, binding: Binding) -> str:
     return f"{shell.words(starter, binding)} bash {script}".lstrip()
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "\n".join(lines) + "\n"

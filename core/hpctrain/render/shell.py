@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster
@@ -133,3 +134,8 @@ def plain(value: Word, binding: Binding) -> str:
         f"{value!r} is only known in the job, but a file needs its text now",
         hint=_MEND.get(getattr(value, "name", ""), '[cluster.NAME] data = "/path"      (in settings)'),
     )
+
+
+def script(lines: Iterable[str]) -> str:
+    """The text of a script."""
+    return "\n".join(lines) + "\n"

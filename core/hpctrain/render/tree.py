@@ -17,9 +17,11 @@ from hpctrain.model.step import Need, Step
 from hpctrain.model.words import Cmd, Secret
 from hpctrain.plan import chain
 from hpctrain.plan.encode import encode
+from hpctrain.render.chain_scripts import chain_of
 from hpctrain.render.graph import Avoid, Links, Node, avoids, nodes_text
-from hpctrain.render.login_step import here_files
 from hpctrain.render.run_sh import run_sh
+from hpctrain.render.scripts import step_files
+from hpctrain.render.shape import HERE
 from hpctrain.versions import RECORD
 
 Render = Callable[[PlannedStep, Plan, Binding], JobFiles]
@@ -94,7 +96,7 @@ def _step(
         secrets=tuple(sorted({v.value.name for v in planned.around.env if isinstance(v.value, Secret)})),
     )
     if planned.here:
-        return here_files(planned, plan, binding), node
+        return step_files(planned, plan, binding, HERE), node
     rendered = render(planned, plan, binding)
     return rendered.files, attrs.evolve(
         node, submit=rendered.submit, avoid=_avoid(planned, plan, rendered.submit)
@@ -110,10 +112,8 @@ def _avoid(planned: PlannedStep, plan: Plan, submit: Cmd) -> Avoid | None:
 
 
 def _links(planned: PlannedStep, plan: Plan) -> Links | None:
-    links = chain.of(plan)
-    if links is None or planned.name != chain.TRAIN:
-        return None
-    return Links(attempts=links.attempts, most=links.links, stop=chain.stop_place(plan))
+    links = chain_of(planned, plan)
+    return Links(attempts=links.attempts, most=links.links, stop=chain.stop_place(plan)) if links else None
 
 
 def _follows_chain(planned: PlannedStep, plan: Plan) -> bool:

@@ -55,7 +55,7 @@ def _newest(runs: list[RunDirectory], environ: Mapping[str, str]) -> RunDirector
 
 def _named_here(environ: Mapping[str, str]) -> str:
     """The `name` of the run file here or above; "" without one, or while it cannot be read."""
-    from hpctrain.runfile.reading.find import find_run
+    from hpctrain.runfile.reading.find import find_run  # a run that is named needs no run file
     from hpctrain.runfile.reading.text import read_toml
 
     try:

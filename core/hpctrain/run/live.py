@@ -110,14 +110,14 @@ class LiveRun:
 
     def metrics(self) -> Metrics:
         """What the training wrote or printed so far: losses, rates, evaluations."""
-        from hpctrain.run.output.metrics import metrics_of
+        from hpctrain.run.output.metrics import metrics_of  # `submit` reads none
 
         return metrics_of(self.directory)
 
     def log(self, step: str | None = None, *, rank: int | None = None, lines: int = 1_000_000) -> list[str]:
         """The last lines of a step's log; without a step of the last that wrote one, rank 0 where there are
         several. ConfigError where there is none yet."""
-        from hpctrain.run.output import logs
+        from hpctrain.run.output import logs  # `submit` reads none
 
         steps = logs.chosen_steps(steps_of(self.directory), step)
         path = logs.newest_log(self.directory, steps, rank)
@@ -176,7 +176,7 @@ class LiveRun:
         """Mark the chains of these steps as ended, for a job that starts now; the ids of their jobs."""
         chains = {s.step: s.chain.jobs for s in self.status().steps if s.chain and s.step in steps}
         if chains:
-            from hpctrain_job import attempts
+            from hpctrain_job import attempts  # most runs have no chain
             from hpctrain_job.chain import decision
 
             for step in chains:

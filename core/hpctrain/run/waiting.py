@@ -64,7 +64,7 @@ def failure(directory: RunDirectory, step: StepState, environ: Mapping[str, str]
 
 def _causes(directory: RunDirectory, step: StepState, environ: Mapping[str, str]) -> list[str]:
     """The surest cause with its fix; where no rule knows any, the first error."""
-    from hpctrain.run.diagnosis import diagnose
+    from hpctrain.run.diagnosis import diagnose  # a run that succeeds needs none
 
     diagnosis = diagnose.diagnose(directory, step, diagnose.rules_of(directory, environ))
     if not diagnosis.causes:

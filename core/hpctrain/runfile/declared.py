@@ -30,7 +30,7 @@ class Reader:
 
     def hash(self, name: str, path: Keys) -> str:
         """The content's hash, "" with a fault where it cannot be read."""
-        from hpctrain_job.tree import digest
+        from hpctrain_job.tree import digest  # most run files name no folder of their own
 
         file = self.base(path) / Path(name).expanduser()
         try:

@@ -14,7 +14,7 @@ from hpctrain.errors import ConfigError, Problem, fatal
 from hpctrain.model.fields import keys_of
 from hpctrain.model.run import Origin, RunSpec, Stack
 from hpctrain.runfile.chosen import imply, neutral, technologies, unheard, unused
-from hpctrain.runfile.declared import declare
+from hpctrain.runfile.declared import Reader, declare
 from hpctrain.runfile.faults import Fault, Mismatch, shown_as, unknown_key
 from hpctrain.runfile.judging.rules import RUN_CHECKS, check_overlay, literal_variables
 from hpctrain.runfile.judging.strict import Strict, known_as
@@ -94,18 +94,7 @@ def structure_run(
         environment=attrs.evolve(run.environment, options=answers.get("environment")),
         train=attrs.evolve(run.train, options=answers.get("train")),
     )
-    try:
-        if run.environment.stack:
-            from hpctrain.runfile.stacks import with_stack  # most runs name their packages
-
-            run = with_stack(run, stacks or {}, builds="compile" not in merged.data["environment"])
-        run, reader = declare(run, lambda path: _base(merged, raw, path))
-    except Mismatch as error:
-        faults = [*error.faults]
-        if raw.replay:
-            note = f"a relative path of this record counts from {raw.base}"
-            faults = [attrs.evolve(f, notes=(*f.notes, note)) if f.code == "no-file" else f for f in faults]
-        raise ConfigError(*merged.problems(faults, files)) from None
+    run, reader = _declared(run, raw, merged, stacks or {})
     origins = {dotted(path): origin for path, origin in merged.origins().items()}
     faults = [
         *unknown_secrets(run.secrets, raw.settings.secrets),
@@ -122,6 +111,22 @@ def structure_run(
         base=raw.base,
         problems=warnings,
     )
+
+
+def _declared(run: RunSpec, raw: RunSource, merged: Merged, stacks: Stacks) -> tuple[RunSpec, Reader]:
+    """The run with the packages of its stack and what the files that it names contain."""
+    try:
+        if run.environment.stack:
+            from hpctrain.runfile.stacks import with_stack  # most runs name their packages
+
+            run = with_stack(run, stacks, builds="compile" not in merged.data["environment"])
+        return declare(run, lambda path: _base(merged, raw, path))
+    except Mismatch as error:
+        faults = [*error.faults]
+        if raw.replay:
+            note = f"a relative path of this record counts from {raw.base}"
+            faults = [attrs.evolve(f, notes=(*f.notes, note)) if f.code == "no-file" else f for f in faults]
+        raise ConfigError(*merged.problems(faults, (raw.document.file,))) from None
 
 
 def _elsewhere(raw: RunSource, known_names: Mapping[str, Collection[str]]) -> Iterator[Problem]:

@@ -22,7 +22,8 @@ from hpctrain.model.layer import How, Layer
 from hpctrain.model.plan import Binding, Plan, PlannedStep, Surround
 from hpctrain.model.step import Launch
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word, words_in
-from hpctrain.render.scripts import Shape, step_files
+from hpctrain.render.scripts import step_files
+from hpctrain.render.shape import Shape
 from hpctrain.render.tree import Sources, tree
 from hpctrain.run.system.tools import Tools
 from hpctrain.session import Session

@@ -51,7 +51,7 @@ def extent(values: Sequence[float], apart: float = 0.0) -> tuple[float, float]:
     low, high = min(values), max(values)
     if low < high:
         return low, high
-    room = apart or abs(low) * 0.05 or 1.0
+    room = max(apart or abs(low) * 0.05 or 1.0, abs(low) * 1e-9)  # which a float can tell from the number
     return low - room, high + room
 
 

@@ -1,4 +1,4 @@
-"""JSON that others may have written: whatever cannot be read is a ValueError, and memory has a limit."""
+"""Files that others may have written: whatever cannot be read is a ValueError, and memory has a limit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ def read(path: Path) -> Any:
 def whole(path: Path) -> bytes:
     """All of a file; ValueError where it is larger than any of its kind."""
     with path.open("rb") as file:
-        text = file.read(LARGEST + 1)
-    if len(text) > LARGEST:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
-    return text
+    return content
+
+
+def text(path: Path) -> str:
+    """The same as text; ValueError also where it is not UTF-8."""
+    return whole(path).decode()
 
 
 def tail(path: Path) -> bytes:
@@ -30,8 +35,8 @@ def tail(path: Path) -> bytes:
     with path.open("rb") as file:
         start = max(0, file.seek(0, os.SEEK_END) - LARGEST)
         file.seek(start)
-        text = file.read(LARGEST)
-    return text.partition(b"\n")[2] if start else text
+        content = file.read(LARGEST)
+    return content.partition(b"\n")[2] if start else content
 
 
 def parse(text: str | bytes) -> Any:

@@ -52,6 +52,8 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
     except FileNotFoundError:
         return
     for line in text.split(b"\n")[:-1]:
+        if not line.startswith(b"{"):  # half a million lines of rubbish would cost seconds of errors
+            continue
         try:
             entry = documents.parse(line)
         except ValueError:

@@ -18,9 +18,10 @@ They talk through one folder of the run (`board.py`):
 
 A node is silent when its count has not moved for `Terms.silent` looks of another guard. Counts, not times:
 clocks may differ. Looks, not seconds: who was himself held up, by a loaded node or a file system that stood
-still, has not looked. From what it sees the leader takes one step (`lead.py`, pure): go on, halt, over, or,
-when everybody has halted, begin again. Whether and where it begins again is decided by `chain.decide` alone
-(`ends.py` asks); where that says no, the job ends as any other does, and the chain's next job goes on.
+still, has not looked. From what it sees the leader (`leader.py`) takes one step (`judgement.py`, pure): go
+on, halt, over, or, when everybody has halted, begin again. Whether and where it begins again is decided by
+`chain/decision.py` alone (`ends.py` asks); where that says no, the job ends as any other does, and the
+chain's next job goes on.
 
 With the first node its job.sh is gone, too: then the leader tells the ranks to save before the time limit,
 and closes the job in its place.

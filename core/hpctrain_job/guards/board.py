@@ -96,8 +96,10 @@ class Board:
         """The last one of a node; None before the first."""
         try:
             fields = documents.read(self.folder / f"beat.{node}")
-            return Beat(**{**fields, "phase": Phase(fields["phase"])})
-        except (FileNotFoundError, ValueError):
+            count, attempt, code = (int(fields[key]) for key in ("count", "attempt", "code"))
+            is_gone, is_ending = (fields[key] is True for key in ("is_gone", "is_ending"))
+            return Beat(count, attempt, Phase(fields["phase"]), code, is_gone, is_ending)
+        except (FileNotFoundError, ValueError, TypeError, LookupError, OverflowError):
             return None
 
     def order(self) -> Order | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from hpctrain_job import attempts, exit_codes
 from hpctrain_job.chain import decision
 from hpctrain_job.files import shared
-from hpctrain_job.guards.lead import Settled
+from hpctrain_job.guards.judgement import AttemptOver
 
 NOTES = "jobs.jsonl"
 
@@ -44,7 +44,7 @@ class Again:
     lines: tuple[str, ...] = ()
 
 
-def again(job: Job, end: Settled, nodes: tuple[str, ...], signal: str) -> Again | None:
+def again(job: Job, end: AttemptOver, nodes: tuple[str, ...], signal: str) -> Again | None:
     """Whether the training begins again in its allocation; None: the job ends. Nothing is written yet."""
     step = job.step
     code = exit_codes.HUNG if (step.folder / "hung").exists() else end.code

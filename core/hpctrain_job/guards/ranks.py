@@ -1,4 +1,4 @@
-"""The ranks of one node, as children of its guard."""
+"""The ranks of one node, as children of its guard, and which of all they are."""
 
 from __future__ import annotations
 
@@ -7,12 +7,29 @@ import ctypes
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hpctrain_job.exit_codes import SAVED
 
 _PDEATHSIG, _SUBREAPER = 1, 36
 """https://man7.org/linux/man-pages/man2/prctl.2.html"""
+
+
+@dataclass(frozen=True)
+class RankLayout:
+    """How ranks lie on nodes."""
+
+    nodes: int
+    per_node: int
+    world: int
+    cores: int
+    notice: int
+    suffix: str
+
+    def of_node(self, at: int) -> range:
+        """The ranks of the node at this place."""
+        return range(min(at * self.per_node, self.world), min((at + 1) * self.per_node, self.world))
 
 
 class Ranks:

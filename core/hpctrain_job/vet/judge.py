@@ -28,13 +28,13 @@ def reports(folder: Path, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Node -> what it left, by the scheduler's name for it where that is known; half a file is none."""
     by_node: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.json")):
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            report = documents.parse(path.read_bytes())
+        with contextlib.suppress(OSError, ValueError, TypeError, LookupError, AttributeError, OverflowError):
+            report = documents.read(path)
             numbers = {key: float(report[key]) for key in NUMBERS}
             texts = {key: str(report[key]) for key in ("host", "product", "gpu_fault", "disk_fault")}
             gpus = [{key: int(gpu[key]) for key in ("memory", "errors")} for gpu in report["gpus"]]
             rank = int(report["rank"])
-            name = nodes[rank] if rank < len(nodes) else texts["host"]
+            name = nodes[rank] if 0 <= rank < len(nodes) else texts["host"]
             by_node[name] = {**numbers, **texts, "gpus": gpus, "counted": report["counted"] is True}
     return by_node
 

@@ -18,14 +18,14 @@ from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, co
 from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish, sweep
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
+from hpctrain_plugins.checkpoints.formats import request
 from hpctrain_plugins.checkpoints.formats.hf import check as hf_check
-from hpctrain_plugins.checkpoints.formats.zero import request
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import exactness
 from hpctrain_plugins.checkpoints.tensors import Model
 
-_CHOICES = ("tp", "pp", "iteration", "naming", "layout", "shard_bytes")
+_CHOICES = ("tp", "pp", "iteration", "naming", "layout", "layer_keys", "shard_bytes")
 """Options that only some writers have a use for."""
 
 _CLASSES = ("exact", "rounded", "arithmetic")
@@ -52,7 +52,7 @@ def convert(
     writer = registry.load(target_format)
     if not hasattr(writer, "plan"):
         raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
-    with_optimizer = options.ranks is not None or getattr(writer, "OPTIMIZER", False)
+    with_optimizer = options.optimizer or options.ranks is not None or getattr(writer, "OPTIMIZER", False)
     options = attrs.evolve(options, optimizer=with_optimizer)
     name = options.source_format
     if name == "auto":
@@ -64,7 +64,7 @@ def convert(
     quantised.check(model, options)
     model.crcs |= record.checksums(model, source)
     if options.verify == "logits":
-        from hpctrain_plugins.checkpoints.logits import hf
+        from hpctrain_plugins.checkpoints.logits import hf  # few compare logits
 
         hf.check(model.config)
     _check_choices(target_format, writer, options)
@@ -169,7 +169,7 @@ def _plainly(options: ConvertOptions) -> ConvertOptions:
 def _logits(
     model: Model, again: Model, folder: Path, options: ConvertOptions, report: Report
 ) -> dict[str, Any]:
-    from hpctrain_plugins.checkpoints.logits.compare import Side, compare
+    from hpctrain_plugins.checkpoints.logits.compare import Side, compare  # few compare logits
 
     source = Side(report.source, report.source_format, model, options)
     target = Side(folder, report.target_format, again, _plainly(options))

@@ -10,6 +10,8 @@ import attrs
 DTYPES = {"fp32": "F32", "fp16": "F16", "bf16": "BF16", "keep": "keep"}
 NAMINGS = ("legacy", "new", "te")
 LAYOUTS = ("pipelined", "sequential")
+LAYER_KEYS = STACKED, NUMBERED, SINGLETON = ("stacked", "numbered", "singleton")
+"""Megatron's forms of keys: all layers in one tensor, one for each, or gate, up and experts apart too."""
 GQA_LAYOUTS = ("concat", "per-head")
 SHARD_BYTES = 5_000_000_000
 VERIFY = ("none", "roundtrip", "logits")
@@ -39,12 +41,13 @@ class ConvertOptions:
     tokenizer: Path | None = None
     naming: str = attrs.field(default="new", validator=_one_of(NAMINGS))
     layout: str = attrs.field(default="pipelined", validator=_one_of(LAYOUTS))
+    layer_keys: str = attrs.field(default=STACKED, validator=_one_of(LAYER_KEYS))
     neox_gqa_layout: str = attrs.field(default="", validator=_one_of(("", *GQA_LAYOUTS)))
     rope_interleaved: bool | None = None
     ranks: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Rewrite a checkpoint of ZeRO, with its optimizer, for so many ranks."""
     optimizer: bool = False
-    """Read all that the optimizer holds; set where that is written."""
+    """Read all that the optimizer holds, to write it too; set where the format is one of optimizers."""
     masters: bool = False
     """Read the optimizer's fp32 weights instead of the rounded ones."""
     shard_bytes: int = SHARD_BYTES

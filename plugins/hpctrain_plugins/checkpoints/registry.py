@@ -19,9 +19,10 @@ KIND = "checkpoints"
 class Format(Protocol):
     """What the module behind an entry point offers; `plan` is missing when it only reads.
 
-    A writer may have `CHOICES`: of the options `tp`, `pp`, `iteration`, `naming`, `layout` and `shard_bytes`
-    those that it reads. The others are then refused, not ignored. With `OPTIMIZER` it writes what a training
-    goes on from: readers are then asked for all that the optimizer holds (`options.optimizer`).
+    A writer may have `CHOICES`: of the options `tp`, `pp`, `iteration`, `naming`, `layout`, `layer_keys` and
+    `shard_bytes` those that it reads. The others are then refused, not ignored. With `OPTIMIZER` it writes
+    what a training goes on from: readers are then asked for all that the optimizer holds
+    (`options.optimizer`).
     """
 
     def detect(self, path: Path) -> bool:

@@ -67,7 +67,7 @@ def put(args: Namespace, out: Out) -> None:
 
 
 def _detected_tokenizers(out: Out) -> dict[str, Named]:
-    from hpctrain.command import detected_cluster, read_facts
+    from hpctrain.command import detected_cluster, read_facts  # most commands name a tokenizer
 
     try:
         name = detected_cluster()

@@ -95,7 +95,7 @@ def check_run(run: RunSpec, cluster: Cluster, plan: Plan) -> list[Problem]:
 
 
 def _building(run: RunSpec, cluster: Cluster, pins: tuple[Pin, ...]) -> Building:
-    from hpctrain_plugins.environments.wheels import build, ways
+    from hpctrain_plugins.environments.wheels import build, ways  # a hook that checks builds nothing
 
     _python(run)
     conda_options: Options = run.environment.options or Options()

@@ -98,7 +98,7 @@ def enter_env(run: RunSpec, cluster: Cluster, binds: tuple[Bind, ...]) -> Layer:
 
 def _apptainer(file: str, cluster: Cluster, binds: tuple[Bind, ...]) -> tuple[Word, ...]:
     """The image with the GPUs and every folder that must be visible."""
-    from hpctrain_plugins.environments.apptainer import words
+    from hpctrain_plugins.environments.apptainer import words  # a prefix is no image
 
     flags = map(words.option, binds)
     return ("apptainer", "exec", *words.GPU_FLAG[cluster.hardware.gpu_kind], *flags, file)

@@ -139,7 +139,7 @@ def _numbers(run: RunSpec, configs: Configs) -> Numbers:
     models = [configs[name] for name in run.assets if name in configs]
     if len(models) != 1:
         return Numbers(rows_per_step=rows)
-    from hpctrain_job.arithmetic.model_shape import Shape
+    from hpctrain_job.arithmetic.model_shape import Shape  # few programs say which model they train
 
     shape = Shape.of(models[0])
     if shape is None:

@@ -11,7 +11,7 @@ from hpctrain.plugin import Cluster, Numbers, RunSpec
 from hpctrain_plugins.trainers import ranks
 
 if TYPE_CHECKING:
-    from hpctrain_job.arithmetic.model_shape import Shape
+    from hpctrain_job.arithmetic.model_shape import Shape  # most plans know no shape
 
 _GB = 1e9
 _ADAM = 8
@@ -45,7 +45,7 @@ def numbers(options: Any, ranks: Ranks, config: Mapping[str, Any] | None = None)
     if shape is None:
         left_out.append(_no_size(config))
         return Numbers(rows_per_step=rows, tokens_per_step=tokens, steps=steps, leaves_out=tuple(left_out))
-    from hpctrain_job.arithmetic.model_shape import hardware
+    from hpctrain_job.arithmetic.model_shape import hardware  # most plans know no shape
 
     lora = options.method == "lora"
     trained = _adapters(options, shape) if lora else shape.parameters
@@ -72,7 +72,7 @@ def _shape(config: Mapping[str, Any] | None) -> Shape | None:
     """The model's shape where its `config.json` can be read; only then its arithmetic is loaded."""
     if not config:
         return None
-    from hpctrain_job.arithmetic.model_shape import Shape
+    from hpctrain_job.arithmetic.model_shape import Shape  # most plans know no shape
 
     return Shape.of(config)
 

@@ -327,14 +327,40 @@ def test_a_dry_run_shows_each_file_that_leaves(hub: Server, tmp_path: Path) -> N
     assert branches(hub, tmp_path, "org/other")["global_step100"] - {".gitattributes"} == other
 
 
-def test_a_dry_run_refuses_what_the_upload_would(hub: Server, tmp_path: Path) -> None:
+LINKS = {
+    "a file": ("notes.txt", "{private}/key"),
+    "a file, by a way back": ("notes.txt", "../../private/key"),
+    "a folder": ("notes", "{private}"),
+    "a link to a link": ("notes.txt", "{private}/link"),
+    "a link in the folder to one outside": ("notes.txt", "hop"),
+    "a process": ("notes.txt", "/proc/self/environ"),
+    "a device": ("notes.txt", "/dev/zero"),
+    "a README": ("README.md", "{private}/key"),
+    "a folder deep inside": ("a/b/notes", "{private}"),
+    "a file deep inside": ("a/b/notes.txt", "{private}/key"),
+    "the folder above": ("a/b/up", "../../.."),
+}
+
+
+@pytest.mark.parametrize("attack", LINKS)
+def test_a_dry_run_refuses_what_the_upload_would(hub: Server, tmp_path: Path, attack: str) -> None:
     source = experiment(tmp_path / "exp", (100, 200))
-    (tmp_path / "private").write_text("SECRET-OF-MINE")
-    (source / "global_step200/notes.txt").symlink_to(tmp_path / "private")
-    code, out, err = published(hub, tmp_path, source, REPO, "--dry-run", "--upload-neox-only")
-    assert (code, out.count("refused")) == (7, 1), err
-    assert "notes.txt is a link that leads out of its folder" in err
-    assert hub.asked() == []
+    private, step = tmp_path / "private", source / "global_step200"
+    private.mkdir()
+    (private / "key").write_text("SECRET-OF-MINE")
+    (private / "link").symlink_to("key")
+    name, target = LINKS[attack]
+    (step / name).parent.mkdir(parents=True, exist_ok=True)
+    (step / name).symlink_to(target.format(private=private))
+    if target == "hop":
+        (step / "hop").symlink_to(private / "key")
+    for words in (("--dry-run",), ()):
+        code, out, err = published(hub, tmp_path, source, REPO, "--upload-neox-only", *words)
+        assert code == 7, err
+        assert "is a link that leads out of its folder" in err
+        assert out.count("refused") == 1 or not words
+        assert "SECRET" not in out + err
+    assert not [name for name in branches(hub, tmp_path, RAW) if name == "global_step200"]
 
 
 @pytest.mark.parametrize(

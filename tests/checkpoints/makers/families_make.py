@@ -15,11 +15,12 @@ SIZES = {
     "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 
-for name, (kind, settings) in json.loads(sys.argv[2]).items():
-    model = getattr(transformers, kind)
-    sizes = dict(SIZES)
-    if "NeoX" in kind:
-        del sizes["num_key_value_heads"]
-    model(model.config_class(**sizes | settings)).save_pretrained(
-        Path(sys.argv[1]) / name, max_shard_size=sys.argv[3] if len(sys.argv) > 3 else "5GB"
-    )
+if __name__ == "__main__":
+    for name, (kind, settings) in json.loads(sys.argv[2]).items():
+        model = getattr(transformers, kind)
+        sizes = dict(SIZES)
+        if "NeoX" in kind:
+            del sizes["num_key_value_heads"]
+        model(model.config_class(**sizes | settings)).save_pretrained(
+            Path(sys.argv[1]) / name, max_shard_size=sys.argv[3] if len(sys.argv) > 3 else "5GB"
+        )

@@ -252,9 +252,12 @@ def compared(model, metadata=None):
 
 
 def on_ranks(work, folder, settings):
-    """Run `work` on as many forked ranks as the sizes ask for, and show what they said where one fails."""
+    """Run `work` on as many forked ranks as the sizes ask for, and show what they said where one fails.
+
+    Ranks that share experts are data parallel too; `dp` of the settings says how many, where more are.
+    """
     sizes = {name: settings.get(name, 1) for name in SIZES}
-    world = sizes["tp"] * sizes["pp"] * sizes["ep"]
+    world = sizes["tp"] * sizes["pp"] * settings.get("dp", sizes["ep"])
     meet = folder / "meet"
     try:
         mp.start_processes(

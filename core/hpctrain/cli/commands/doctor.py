@@ -14,9 +14,12 @@ from hpctrain.doctor import examination
 from hpctrain.doctor.ages import DAYS, age
 from hpctrain.doctor.asking import SECONDS, Asker
 from hpctrain.doctor.question import Examined, Finding, Verdict
+from hpctrain.doctor.site import Site
 from hpctrain.errors import ConfigError
 from hpctrain.inputs import detected
 from hpctrain.model.cluster import Cluster
+from hpctrain.render.shell import quoted
+from hpctrain.run.prepare.bind import bound
 from hpctrain.run.system.tools import Tools
 from hpctrain.run.this_computer import host_name, is_here
 from hpctrain.runfile.layers.settings import Settings, read_settings
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 STYLES = {Verdict.OK: "ok", Verdict.DIFFERS: "error", Verdict.UNKNOWN: "", Verdict.SILENT: "warn"}
 CAPTURE = "also write what was answered, without your name, account and tokens"
+ROLE = "state"
+"""Where tokens lie until a task reads them."""
 GRACE = 1.0
 """Seconds that a program has to tidy up when its limit is over."""
 
@@ -57,6 +62,8 @@ def command(
 ) -> int:
     """Ask this login node every fact of its cluster: no job, nothing written, a minute at most.
 
+    Tokens that a killed job left on the disk are deleted, once its step is over.
+
     With --job compute nodes are asked, too, what they alone can tell: a job and its run directory.
 
     Without a name it is the cluster whose login node this is. The exit code is 7 when something differs from
@@ -73,7 +80,7 @@ def command(
         out.say(f"{host_name()} does not look like a login node of {site_facts.name}; these are its answers")
     asker = Asker(Tools(out.environ, keep=site_facts.exported, grace=GRACE), seconds)
     answers = list(asker.answers(examination.questions(site)))
-    findings = examination.examined(answers)
+    findings = (*examination.examined(answers), *_tokens(out, site))
     if capture:
         from hpctrain.doctor.capture import write
 
@@ -90,6 +97,26 @@ def command(
     else:
         out.lines(_page(findings, site_facts, out, everything))
     return examination.exit_code(findings)
+
+
+def _tokens(out: Out, site: Site) -> Iterator[Finding]:
+    """Delete what jobs left of tokens; a line for each run that had some, and for each that is gone."""
+    from hpctrain.run.watch.leftovers import remove_tokens, tokens_of_nobody
+
+    roles = (ROLE,) if ROLE in site.cluster.storage else ()
+    root = bound(site.cluster, site.account, site.environ, roles=roles, on_cluster=True).roots.get(ROLE)
+    if not isinstance(root, str):
+        return
+    for title, steps in remove_tokens(Path(root), site.environ):
+        text = f"those of {title} ({', '.join(steps)}) were still on the disk, and are deleted"
+        out.say(f"tokens: {text}")
+        yield Finding(area="tokens", fact="of runs that are over", verdict=Verdict.OK, found=text)
+    for folder in tokens_of_nobody(Path(root), site.environ):
+        text = f"{folder} holds tokens, and no run of yours is called so"
+        todo = f"rm -r {quoted(str(folder))}      (if none of its jobs waits or runs)"
+        yield Finding(
+            area="tokens", fact="of runs that are gone", verdict=Verdict.DIFFERS, found=text, todo=todo
+        )
 
 
 def _account(settings: Settings, cluster: str) -> str:

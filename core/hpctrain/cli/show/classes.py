@@ -29,7 +29,7 @@ VALUES = {
     "The cluster": ("model.cluster", "Cluster"),
     "The plan": ("model.plan", "Plan PlannedStep Binding Survey Refusal CodeState EarlierRun"),
     "Jobs": ("model.job", "JobFiles Job JobState State Allocation Event Rule"),
-    "Scripts": ("render.scripts", "Shape Handover"),
+    "Scripts": ("render.shape", "Shape Handover"),
     "Programs": ("model.tools", "ProgramRunner ProgramResult"),
     "Problems": ("errors", "Problem Span"),
 }

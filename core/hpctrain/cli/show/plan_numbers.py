@@ -79,7 +79,8 @@ def _time(plan: Plan, numbers: Numbers, survey: Survey) -> Iterator[tuple[str, s
         took = text.duration(earlier.step_s * numbers.steps, rough=True)
         times.append(f"{took}, as {earlier.title} trained ({earlier.step_s:.3g} s a step)")
     if seconds is not None:
-        time = f"{text.duration(seconds, rough=True)} predicted at {predict.MFU:.0%} of peak (assumed)"
+        least = "at least " if (numbers.parameters or 0) < predict.SMALL else ""
+        time = f"{least}{text.duration(seconds, rough=True)} predicted at {predict.MFU:.0%} of peak (assumed)"
         hours = text.hours(predict.node_hours(plan, seconds))
         times.append(f"{time}, {hours} node-hours{_jobs(plan, seconds)}")
     if times:
@@ -95,7 +96,7 @@ def _measured(plan: Plan, numbers: Numbers, measured: Reference) -> str:
     share = f", {measured.tflops / peak:.0%} of peak" if peak else ""
     rate = f", {text.count(round(measured.tokens_per_s))} tokens/s" if measured.tokens_per_s else ""
     is_smaller = (numbers.parameters or 0) < measured.parameters * 2.5e8
-    less = "; smaller models reach less" if is_smaller else ""
+    less = "; smaller models reach less, some a twentieth" if is_smaller else ""
     model = f"{measured.model} in {measured.precision} on {text.count(measured.gpus)} GPUs"
     return f"{measured.tflops:g} TFLOP/s a GPU{share}{rate}: {model} here ({measured.source}){less}"
 

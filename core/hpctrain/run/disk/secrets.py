@@ -89,7 +89,12 @@ def folder(graph: Graph, run: RunDirectory) -> Path | None:
     """Where the tokens of a run lie, one folder a step; the job's script computes the same path. None where
     only its jobs know the place."""
     state = graph.binding.roots.get(STATE)
-    return Path(state, "secrets", f"{graph.name}-{run.own_name}") if isinstance(state, str) else None
+    return Path(state, "secrets", folder_name(graph.name, run)) if isinstance(state, str) else None
+
+
+def folder_name(name: str, run: RunDirectory) -> str:
+    """What the folder of a run of this name is called."""
+    return f"{name}-{run.own_name}"
 
 
 def place(tokens: Iterable[Token], folder: Path, run: RunDirectory, step: str) -> Path:
@@ -110,6 +115,14 @@ def placed(folder: Path) -> tuple[str, ...]:
     """The steps of a run whose tokens are on the disk."""
     with files.naming(folder, "read"), contextlib.suppress(FileNotFoundError):
         return tuple(sorted(path.name for path in folder.iterdir()))
+    return ()
+
+
+def folders(state: Path) -> tuple[Path, ...]:
+    """Those of all runs that have tokens on the disk."""
+    home = state / "secrets"
+    with files.naming(home, "read"), contextlib.suppress(FileNotFoundError):
+        return tuple(sorted(path for path in home.iterdir() if path.is_dir() and any(path.iterdir())))
     return ()
 
 

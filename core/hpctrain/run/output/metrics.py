@@ -85,7 +85,7 @@ def metrics_of(run: RunDirectory) -> Metrics:
 
 def _printed(run: RunDirectory) -> list[Row]:
     """Rows of a log, each with every column of its kind; what the trainer does not print is None."""
-    from hpctrain.run.output.progress import printed
+    from hpctrain.run.output.progress import printed  # most trainers write the file
 
     plan = KeptPlan.of(run.plan)
     return [completed(row, plan) for row in printed(run, plan)]

@@ -77,7 +77,7 @@ def _node_at(path: Path, start: int) -> set[str]:
 
 
 def _every_node(path: Path) -> set[str]:
-    from hpctrain.run.output.growing import every_line
+    from hpctrain.run.output.growing import every_line  # the end of a log says it of most ranks
 
     return {began["node"] for line in every_line(path) if (began := _BEGAN.match(line))}
 

@@ -50,7 +50,7 @@ def _checkpoint(layout: Layout | None, binding: Binding, run: RunDirectory) -> C
     root = binding.roots.get("checkpoints")
     if layout is None or not isinstance(root, str):
         return None
-    from hpctrain_job import resume
+    from hpctrain_job import resume  # most runs are the first
 
     folder = Path(root, run.name, run.own_name, layout.folder)
     try:
@@ -62,7 +62,7 @@ def _checkpoint(layout: Layout | None, binding: Binding, run: RunDirectory) -> C
 
 def _step_seconds(run: RunDirectory) -> float | None:
     """The pace of its last steps."""
-    from hpctrain.run.watch.readings import Readings
+    from hpctrain.run.watch.readings import Readings  # most runs are the first
 
     readings = Readings(run)
     try:
@@ -84,7 +84,7 @@ def _save_seconds(checkpoint: Path) -> float | None:
 
 def _between_faults(run: RunDirectory) -> float | None:
     """The time of its attempts for each of its faults."""
-    from hpctrain_job import attempts
+    from hpctrain_job import attempts  # most runs have no chain
 
     try:
         tried = [a for a in attempts.Step(run.path, TRAIN).record().attempts if a.ended is not None]

@@ -40,7 +40,7 @@ def archive(arch: str, environ: Mapping[str, str], *, anew: bool = False) -> Ass
 
 
 def _newest(platform: str, environ: Mapping[str, str]) -> Any:
-    from hpctrain_job.downloads.web import Failed, Patience, get_json
+    from hpctrain_job.downloads.web import Failed, Patience, get_json  # once a version of the editor
 
     service = environ.get("HPCTRAIN_VSCODE", SERVICE)
     try:

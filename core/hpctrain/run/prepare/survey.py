@@ -14,7 +14,7 @@ from hpctrain.plan import chain
 from hpctrain.run.this_computer import is_begun, is_here, now, state_folder
 
 if TYPE_CHECKING:
-    from hpctrain_job.files import trust
+    from hpctrain_job.files import trust  # a plan elsewhere looks at nothing
 
 
 def survey(
@@ -32,8 +32,8 @@ def survey(
     is_on_cluster = is_here(plan.cluster) if on_cluster is None else on_cluster
     if not is_on_cluster:
         return Survey(is_on_cluster=False, code=code, at=now())
-    from hpctrain.run.prepare.earlier import newest
-    from hpctrain_job.files import trust
+    from hpctrain.run.prepare.earlier import newest  # a plan elsewhere looks at nothing
+    from hpctrain_job.files import trust  # a plan elsewhere looks at nothing
 
     state = state_folder(environ) if environ is not None else None
     judgements = {
@@ -131,7 +131,7 @@ def _existing(path: Path) -> Path:
 def standing(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judgement]]:
     """Step -> the role in which its artefact lies, and what stands there; no sums are compared."""
     from hpctrain.render import shell  # a plan elsewhere looks at nothing
-    from hpctrain_job.files import trust
+    from hpctrain_job.files import trust  # a plan elsewhere looks at nothing
 
     judgements = {}
     for planned in plan.steps:
@@ -146,7 +146,7 @@ def standing(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judgeme
 
 def _compared(judged: trust.Judgement, state: Path | None) -> trust.Judgement:
     """The judgement of somebody else's artefact, with what its manifest says of its files."""
-    from hpctrain_job.files import trust
+    from hpctrain_job.files import trust  # a plan elsewhere looks at nothing
 
     if judged.verdict is not trust.Verdict.EXISTS or not judged.is_foreign:
         return judged

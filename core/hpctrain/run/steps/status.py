@@ -114,7 +114,7 @@ def _questions(run: Run, node: Node, entries: list[Entry]) -> tuple[Submission, 
     submitted = submissions(entries, node.name)
     if not node.links:
         return submitted[-1:]
-    from hpctrain.run.steps import chained
+    from hpctrain.run.steps import chained  # most runs have no chain
 
     return chained.unsettled(run.directory, node.name, submitted)
 
@@ -178,7 +178,7 @@ def _chain_without_scheduler(directory: Path, node: Node, entries: list[Entry]) 
 
 
 def _chain(directory: Path, node: Node, submitted: int, jobs: tuple[str, ...] = ()) -> ChainState:
-    from hpctrain.run.steps import chained
+    from hpctrain.run.steps import chained  # most runs have no chain
 
     assert node.links is not None
     return chained.chain_state(directory, node.name, node.links.attempts, submitted, jobs)
@@ -274,7 +274,7 @@ def _chain_with_scheduler(
     directory: Path, node: Node, submitted: tuple[Submission, ...], answer: Answer
 ) -> StepState:
     """The state of the job that trains, else of the next one; once its chain has ended, of the whole."""
-    from hpctrain.run.steps import chained
+    from hpctrain.run.steps import chained  # most runs have no chain
 
     live = chained.live(submitted, answer.jobs)
     chain = _chain(directory, node, len(submitted), tuple(job.id for _, job in live))

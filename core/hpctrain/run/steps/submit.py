@@ -144,7 +144,8 @@ def _lost(order: Order, record: Record) -> str:
     folder = Path(order.directory, "steps", order.step)
     witnesses = sorted(folder.glob(f"{_WITNESS}*"), key=lambda path: path.stat().st_mtime_ns)
     tag = witnesses[-1].name.removeprefix(_WITNESS) if witnesses else ""
-    recorded = {str(entry.get("tag")) for entry in record.read()}
+    intents = (entry for entry in record.read() if entry.get("event") == "intent")
+    recorded = {str(entry.get("tag")) for entry in intents if entry.get("step") == order.step}
     return tag if tag not in recorded else ""
 
 

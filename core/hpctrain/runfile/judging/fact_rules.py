@@ -61,6 +61,9 @@ def _check_owners(names: tuple[str, ...]) -> Iterator[Fault]:
     check = _check_template("account", "project")
     for number, name in enumerate(names):
         yield from (fault.under(number) for fault in check(name))
+        if not re.fullmatch(r"@?[^\s@*?\[\]\"'`$;&|<>()]+", name):
+            complaint = f"is {json.dumps(name)}; an owner is one name of a user, or @ and that of a group"
+            yield Fault(code="wrong-value", complaint=complaint, path=(number,))
 
 
 def _check_root(text: str) -> Iterator[Fault]:

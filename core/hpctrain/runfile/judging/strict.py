@@ -185,14 +185,14 @@ class _Collect:
 
 def _example(value: Any, kind: Kind) -> str:
     """The text to paste for a value of another shape; only a mistake pays for this import."""
-    from hpctrain.runfile.judging.suggestions import as_array, correction
+    from hpctrain.runfile.judging.suggestions import as_array, correction  # only a mistake pays for it
 
     return as_array(value, kind.item.type) if kind.form is Form.MANY else correction(value, kind.type)
 
 
 def _unknown(number: int, key: str, table: Mapping[str, Any], cls: type) -> Fault:
     """Only so many mistakes are shown, and the search for the nearest key is slow."""
-    from hpctrain.runfile.judging.suggestions import origins
+    from hpctrain.runfile.judging.suggestions import origins  # only a mistake pays for it
 
     fields, value = keys_of(cls), table[key]
     name = known_as(key, fields)

@@ -160,7 +160,7 @@ def _plain(key: str) -> str:
         return key[1:-1]
     if key[0] != '"' or "\\" not in key:
         return key.strip('"')
-    from hpctrain.runfile.reading.toml import loads
+    from hpctrain.runfile.reading.toml import loads  # few keys are written in quotes
 
     return str(next(iter(loads(f"{key} = 0"))))
 

@@ -55,7 +55,7 @@ class Document:
 
     def span(self, path: Keys, *, key: bool = False) -> Span:
         """The place of the value at `path` (or of its key), else of the nearest table around it."""
-        from hpctrain.runfile.reading.positions import span_at
+        from hpctrain.runfile.reading.positions import span_at  # only a mistake pays for it
 
         for length in range(len(path), 0, -1):
             place = self.places.get(path[:length])
@@ -85,7 +85,7 @@ def parse_toml(text: str, label: str) -> Document:
     except TooDeep:
         raise _deep(label) from None
     except ValueError as error:
-        from hpctrain.runfile.reading.syntax import syntax_problem
+        from hpctrain.runfile.reading.syntax import syntax_problem  # only a mistake pays for it
 
         raise ConfigError(syntax_problem(error, text, label)) from None
     document = Document(label, text, data)

@@ -15,9 +15,11 @@ from hpctrain_plugins.checkpoints.copying import one_thread
 from hpctrain_plugins.checkpoints.options import (
     DTYPES,
     GQA_LAYOUTS,
+    LAYER_KEYS,
     LAYOUTS,
     NAMINGS,
     SHARD_BYTES,
+    STACKED,
     VERIFY,
     ConvertOptions,
 )
@@ -78,9 +80,11 @@ class Convert(click.Command):
 @click.option("--revision", default="", help="of a model in the hub's cache: branch, tag or commit")
 @click.option("--naming", type=click.Choice(NAMINGS), default="new", help="neox: names of tensors")
 @click.option("--layout", type=click.Choice(LAYOUTS), default="pipelined", help="neox: kind of files")
+@click.option("--layer-keys", type=click.Choice(LAYER_KEYS), default=STACKED, help="megatron: form of keys")
 @click.option("--neox-gqa-layout", type=click.Choice(GQA_LAYOUTS), help="neox: order of attention rows")
 @click.option("--rope-interleaved/--no-rope-interleaved", default=None, help="nanotron: order of rotary rows")
 @click.option("--ranks", type=AT_LEAST_ONE, help="ZeRO with its optimizer, to go on with on so many ranks")
+@click.option("--optimizer", is_flag=True, help="megatron: as it was, the optimizer by names of weights")
 @click.option("--masters", is_flag=True, help="read the optimizer's fp32 weights")
 @click.option("--shard-bytes", type=AT_LEAST_ONE, default=SHARD_BYTES, help="largest file of hf")
 @click.option("--threads", type=AT_LEAST_ONE, help="that work; else 2, and 1 where bytes only move in memory")

@@ -8,11 +8,11 @@ from typing import Any
 
 import attrs
 
-from hpctrain_plugins.checkpoints.containers.distcp import FILESYSTEM, METADATA, RECORDS
+from hpctrain_plugins.checkpoints.containers.distcp import FILESYSTEM, METADATA, RECORDS, Item
 from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved, plan_file, to_pickle
 from hpctrain_plugins.checkpoints.containers.unpickle import DTYPES, Inert, Marker, Size, object_like
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
-from hpctrain_plugins.checkpoints.tensors import Tensor
+from hpctrain_plugins.checkpoints.tensors import Tensor, whole
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -38,12 +38,16 @@ class _StoredItem:
 
 
 def plan_files(
-    tensors: Mapping[str, Stored], objects: Iterable[str], aliases: Mapping[str, str], limit: int
+    tensors: Mapping[str, Stored],
+    objects: Iterable[str],
+    aliases: Mapping[str, str],
+    limit: int,
+    copied: Mapping[str, Item] | None = None,
 ) -> tuple[list[OutFile], bytes]:
     """The files, each of up to `limit` bytes, and the directory.
 
-    Every one of `objects` is a list with None, for all of which one item stands; an alias is another name for
-    the same boxes.
+    Every one of `objects` is a list with None, for all of which one item stands; `copied` are objects of
+    another checkpoint, byte by byte; an alias is another name for the same boxes.
     """
     waiting: list[OutFile] = []
     files: list[OutFile] = []
@@ -59,15 +63,24 @@ def plan_files(
     for name, stored in tensors.items():
         for offset, tensor in stored.boxes:
             place(name, offset, plan_file("", Saved(tensor, stored.dtype)))
+    for name, item in (copied or {}).items():
+        place(name, None, _unread(item))
     named = list(objects)
     if named:
         place(named[0], None, plan_file("", [None]))
         stored_items += [attrs.evolve(stored_items[-1], name=name) for name in named[1:]]
+    named += copied or ()
     files.append(_joined(_file_name(len(files)), waiting))
     under = {target: name for name, target in aliases.items()}
     stored_items += [attrs.evolve(item, name=under[item.name]) for item in stored_items if item.name in under]
     stored_as = {**tensors, **{name: tensors[target] for name, target in aliases.items()}}
     return files, _directory(stored_as, named, stored_items)
+
+
+def _unread(item: Item) -> OutFile:
+    """An item as it lies in its file."""
+    data = whole(item.name, "U8", (item.length,), item.path, item.start)
+    return OutFile("", item.length, (Part(0, data, data.dtype),))
 
 
 def sum_of(items: Sequence[OutFile]) -> int:

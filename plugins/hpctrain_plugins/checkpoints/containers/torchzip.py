@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import attrs
 
-from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain.plugin import ConfigError, HpctrainError, IntegrityError
 from hpctrain_plugins.checkpoints import bands as b
 from hpctrain_plugins.checkpoints.bands import Checksum
 from hpctrain_plugins.checkpoints.containers import unpickle
@@ -99,7 +99,9 @@ def open_archive(
         try:
             with zipfile.ZipFile(window) as archive:
                 return _archive(path, archive, file, offset, where, extra_names, inert)
-        except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, RuntimeError) as error:
+        except HpctrainError:
+            raise
+        except Exception as error:  # a name of other bytes, an offset before the file: zipfile promises none
             file.seek(offset)
             if file.read(len(_OLD)) == _OLD:
                 raise _too_old(path) from error

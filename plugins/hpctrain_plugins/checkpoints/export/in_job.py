@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     sys.path.append(str(_ZIP / "lib"))
     try:
-        from hpctrain.plugin import HpctrainError
+        from hpctrain.plugin import HpctrainError  # it lies in the zip that stands in the path only now
     except ModuleNotFoundError as error:
         return _lacking(error)
     try:
@@ -51,10 +51,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _carried_out(args: argparse.Namespace) -> str:
     """The line for the log. A job that starts again finds its work done: a folder appears whole."""
-    from hpctrain_plugins.checkpoints.copying import one_thread
+    from hpctrain_plugins.checkpoints.copying import one_thread  # as above
 
     one_thread.ask_for()
-    from hpctrain_plugins.checkpoints import registry
+    from hpctrain_plugins.checkpoints import registry  # numpy reads the number of threads when it is imported
     from hpctrain_plugins.checkpoints.convert import convert
     from hpctrain_plugins.checkpoints.newest import newest
     from hpctrain_plugins.checkpoints.options import ConvertOptions

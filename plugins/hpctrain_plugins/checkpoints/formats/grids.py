@@ -11,8 +11,15 @@ from hpctrain.plugin import IntegrityError
 from hpctrain_plugins.checkpoints.containers.distcp import Directory
 from hpctrain_plugins.checkpoints.formats.hf import config_of
 from hpctrain_plugins.checkpoints.formats.hf.beside import beside
+from hpctrain_plugins.checkpoints.formats.hf.in_memory import as_in_files
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat
+
+_TIED = (
+    ("lm_head.weight", "model.embed_tokens.weight"),
+    ("embed_out.weight", "gpt_neox.embed_in.weight"),
+)
+"""A head, and the embedding that it may be."""
 
 
 @attrs.frozen
@@ -72,7 +79,17 @@ def describe(model: Model, step: Path, options: ConvertOptions) -> None:
     home = next((p for p in places if (p / "config.json").is_file()), step)
     model.config = config_of(home, options)
     model.files = beside(options.tokenizer or home)
+    as_in_files(model)
+    _tie(model)
     check_embedding(model.tensors, model.config)
+
+
+def _tie(model: Model) -> None:
+    """A head that is the embedding is saved under both names, and written once: they must be the same."""
+    for head, embedding in _TIED if model.config.get("tie_word_embeddings") else ():
+        if head in model.tensors and embedding in model.tensors:
+            model.replicas.append((model.tensors[embedding], model.tensors.pop(head)))
+            model.decisions[f"tied {head}"] = embedding
 
 
 def check_embedding(tensors: dict[str, Tensor], config: dict[str, object]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.copying.publishing import inside
 
 
@@ -20,7 +21,7 @@ def step_folder(path: Path, tag: str, pointer: str, holds: Callable[[Path], bool
         return path
     file = path / pointer
     if file.is_file():
-        named = inside(file.read_text().strip(), file)
+        named = inside(pointed(file), file)
         if not holds(path / named):
             message = f"{file} names {named}, which holds no checkpoint of this format"
             raise IntegrityError.of("checkpoint-step", message, where=str(file), hint="--tag NAME")
@@ -33,6 +34,15 @@ def step_folder(path: Path, tag: str, pointer: str, holds: Callable[[Path], bool
     raise ConfigError.of(
         "checkpoint-step", message, where=str(path), hint=f"--tag {folders[-1].name}" if folders else ""
     )
+
+
+def pointed(file: Path) -> str:
+    """What the file of a trainer says that names its newest step."""
+    try:
+        return documents.text(file).strip()
+    except (OSError, ValueError) as error:
+        message = f"{file} cannot be read ({error})"
+        raise IntegrityError.of("checkpoint-damaged", message, where=str(file), hint="--tag NAME") from error
 
 
 def leads_to(path: Path, holds: Callable[[Path], bool]) -> bool:

@@ -13,7 +13,7 @@ from hpctrain.plugin import IntegrityError
 from hpctrain_plugins.checkpoints.copying.casts import Array
 from hpctrain_plugins.checkpoints.formats import nanotron as nanotron_format
 from hpctrain_plugins.checkpoints.formats import neox as neox_format
-from hpctrain_plugins.checkpoints.formats.neox.config import need
+from hpctrain_plugins.checkpoints.formats.neox.config import count_of
 from hpctrain_plugins.checkpoints.logits import hf, library, nanotron, neox
 from hpctrain_plugins.checkpoints.logits.weights import Weights
 from hpctrain_plugins.checkpoints.options import ConvertOptions
@@ -47,7 +47,7 @@ def compare(source: Side, target: Side, exactness: str) -> dict[str, Any]:
     A source is rounded as its weights were, so only what was computed anew may differ by more than
     the order of sums.
     """
-    vocab = min(int(need(side.model.config, "vocab_size")) for side in (source, target))
+    vocab = min(count_of(side.model.config, "vocab_size") for side in (source, target))
     tokens = [int(t) for t in np.random.default_rng(7).integers(0, vocab, _TOKENS)]
     dtype = source.options.target_dtype
     have = _logits(source, tokens, dtype)[:, :vocab]

@@ -7,7 +7,7 @@ from typing import Any
 
 from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints.copying.casts import Array
-from hpctrain_plugins.checkpoints.formats.neox.config import need, rope
+from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need, rope
 from hpctrain_plugins.checkpoints.logits import maths
 from hpctrain_plugins.checkpoints.logits.weights import Weights
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor
@@ -48,7 +48,7 @@ class _Family:
 
     def __init__(self, model: Model, weights: Weights) -> None:
         self.model, self.config, self.w = model, model.config, weights
-        self.count = int(need(model.config, "num_attention_heads"))
+        self.count = count_of(model.config, "num_attention_heads")
         self.size = int(self.config.get("head_dim") or need(self.config, "hidden_size") // self.count)
         self.act = maths.activation(str(need(self.config, "hidden_act")))
 

@@ -37,7 +37,7 @@ def resolve(
 
 def _digest(request: ImageRequest) -> str:
     if not request.image.path:
-        from hpctrain_plugins.environments.image import registry
+        from hpctrain_plugins.environments.image import registry  # an image by its path asks nobody
 
         return registry.digest(request.image, request.oci, WHERE)
     return _file(request, Path(request.image.path))
@@ -45,7 +45,7 @@ def _digest(request: ImageRequest) -> str:
 
 def _file(request: ImageRequest, path: Path) -> str:
     """The id of an image that lies here; off the cluster only an earlier lock can know it."""
-    from hpctrain_job import sif
+    from hpctrain_job import sif  # most images come from a registry
 
     try:
         made_for, ident = sif.arch(path), sif.ident(path)

@@ -17,7 +17,7 @@ def resolve(
     run: RunSpec, cluster: Cluster, binding: Binding, before: tuple[Pin, ...], tools: ProgramRunner
 ) -> list[Pin]:
     """The pins of the base and, where it is known what the base has, of the packages."""
-    from hpctrain_plugins.environments.image import registry
+    from hpctrain_plugins.environments.image import registry  # what speaks to a registry takes long to import
 
     base = image_request.read(run, cluster, ()).base
     if base is None:

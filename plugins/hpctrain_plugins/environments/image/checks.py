@@ -72,7 +72,7 @@ def replacing(
 
 def lacking(run: RunSpec, has: Listing) -> Iterator[Problem]:
     """What `lock` would refuse of the packages that are added, whatever an index says."""
-    from hpctrain_plugins.environments.wheels import refused
+    from hpctrain_plugins.environments.wheels import refused  # most images get no packages
 
     yield from refused.of_packages(run)
     python = run.environment.python

@@ -34,7 +34,7 @@ from hpctrain_plugins.environments.wheels.packages_spec import PackagesSpec, nor
 from hpctrain_plugins.environments.wheels.ways import Way
 
 if TYPE_CHECKING:
-    from hpctrain_plugins.environments.wheels.compiled import Maker
+    from hpctrain_plugins.environments.wheels.compiled import Maker  # most environments compile nothing
 
 WORK = Var("WORK")
 NETWORK_AND_TARGET = frozenset({Need.NETWORK, Need.TARGET})
@@ -52,7 +52,7 @@ class Building:
     @property
     def maker(self) -> Maker:
         """Who compiles; loaded where something is."""
-        from hpctrain_plugins.environments.wheels.compiled import Maker
+        from hpctrain_plugins.environments.wheels.compiled import Maker  # most environments compile nothing
 
         return Maker(spec=self.spec, way=self.way, pins=self.pins, cluster=self.cluster)
 
@@ -116,7 +116,7 @@ class Building:
         layer = attrs.evolve(prefix.layer(artifact.loc), job=(trusted,))
         if not self.spec.packed:
             return layer
-        from hpctrain_plugins.environments.wheels import packed
+        from hpctrain_plugins.environments.wheels import packed  # most environments are not packed
 
         packed_layer = packed.layer(artifact, spread=self.spec.spread)
         return attrs.evolve(
@@ -126,7 +126,7 @@ class Building:
     def _packed(self) -> tuple[Step, ...]:
         if not self.spec.packed:
             return ()
-        from hpctrain_plugins.environments.wheels import packed
+        from hpctrain_plugins.environments.wheels import packed  # most environments are not packed
 
         packed.check(self.cluster)
         return (packed.step(self.artifact()),)

@@ -186,6 +186,10 @@ def step_file(name: str) -> Word:
     return Join(Var("HPC_RUN"), "/steps/", Var("HPC_STEP"), f"/{name}")
 
 
+MOST_LINES = 10_000
+"""Of a requirements file; each is looked at several times."""
+
+
 @frozen(kw_only=True)
 class RequirementLine:
     """One entry of a requirements file, without its comment, and where it begins."""
@@ -200,6 +204,9 @@ def requirement_lines(run: RunSpec) -> Iterator[RequirementLine]:
     text = run.texts.get(run.environment.requirements, "") if run.environment.requirements else ""
     first, parts = 0, ""
     lines = text.splitlines()
+    if len(lines) > MOST_LINES:
+        message = f"{run.environment.requirements} has {len(lines):,} lines; at most {MOST_LINES:,} are read"
+        raise ConfigError.of("too-large", message, where="environment.requirements")
     for number, line in enumerate(lines, 1):
         first = first if parts else number
         parts += line
@@ -218,7 +225,7 @@ def packs(setting: bool | str, run: RunSpec, cluster: Cluster) -> bool:
         return bool(setting)
     if NODE not in cluster.storage:
         return False
-    from hpctrain.toolbox import SHARED_START, best_start
+    from hpctrain.toolbox import SHARED_START, best_start  # a run file may say it
 
     ranks = max(1, cluster.hardware.gpus_per_node)
     return best_start(node_count(run.resources, cluster), ranks, node_disk=True) != SHARED_START
@@ -226,6 +233,6 @@ def packs(setting: bool | str, run: RunSpec, cluster: Cluster) -> bool:
 
 def spreads(run: RunSpec, cluster: Cluster) -> bool:
     """Whether one broadcast is predicted to be quicker than all these nodes reading the archive."""
-    from hpctrain.toolbox import broadcast_pays
+    from hpctrain.toolbox import broadcast_pays  # few environments are packed
 
     return broadcast_pays(node_count(run.resources, cluster))

@@ -55,7 +55,7 @@ def resolve(
 
 def _places(spec: PackagesSpec) -> Places:
     """Where source archives are looked for: as the options say, else as pip is told on this computer."""
-    from hpctrain_job import sdist
+    from hpctrain_job import sdist  # what speaks to an index takes long to import
 
     if not any(s.version for s in spec.compile):
         return sdist.Places()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpctrain.plugin import Cluster, NotReachable, Pin
+from hpctrain.toolbox import read_toml
 from hpctrain_plugins.environments.wheels import index_failures, uv_tool
 from hpctrain_plugins.environments.wheels import stubs as stubbing
 from hpctrain_plugins.environments.wheels.lists import UNVERIFIED
@@ -108,8 +109,6 @@ def _compiled(
 
 
 def _pins(lock_file: Path, python: str, arch: str) -> Iterator[Pin]:
-    from hpctrain.toolbox import read_toml
-
     for row in read_toml(lock_file.read_text(encoding="utf-8")).get("packages", ()):
         digests = [f"sha256:{d}" for d in fitting(row.get("wheels", ()), python, arch)]
         yield Pin(normal(row["name"]), "pypi", " ".join((row["version"], *digests)))

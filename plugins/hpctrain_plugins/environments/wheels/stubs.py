@@ -81,7 +81,7 @@ def write(folder: Path, name: str, version: str, requires: Iterable[str]) -> Pat
 
 
 def _fetched(source: Source, places: Places, spec: PackagesSpec) -> SourceArchive:
-    from hpctrain_job import sdist
+    from hpctrain_job import sdist  # what speaks to an index takes long to import
     from hpctrain_job.downloads.web import Failed
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-source-") as folder:

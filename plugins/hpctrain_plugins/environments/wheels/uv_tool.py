@@ -36,7 +36,7 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _index(environ: Mapping[str, str]) -> dict[str, str]:
-    from hpctrain_job import sdist
+    from hpctrain_job import sdist  # what speaks to an index takes long to import
 
     home = Path(environ.get("HOME", "/"))
     configuration = Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "uv/uv.toml")

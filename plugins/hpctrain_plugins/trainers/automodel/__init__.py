@@ -212,14 +212,9 @@ def diagnose_rules() -> Iterable[Rule]:
 def config_of(run: RunSpec) -> Config:
     """The run's configuration; ConfigError when the file is no YAML or there is none."""
     options = _options(run)
-    documents = runs.files_of(run, [options.config] if options.config else [], NAME)
-    if not documents and not options.settings:
-        raise ConfigError.of(
-            "trainer-missing",
-            "automodel has no configuration",
-            where="train.automodel.config",
-            hint='[train.automodel]\nconfig = "finetune.yaml"',
-        )
+    documents = runs.one_file(
+        run, options.config, NAME, or_settings=options.settings, example="finetune.yaml"
+    )
     return merged(NAME, documents, over(options.settings, overrides.values(options.overrides)))
 
 

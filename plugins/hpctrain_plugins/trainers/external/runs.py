@@ -59,6 +59,19 @@ def files_of(run: RunSpec, names: Iterable[str], reader: str) -> tuple[Yaml, ...
     return tuple(files)
 
 
+def one_file(run: RunSpec, name: str, reader: str, *, or_settings: object, example: str) -> tuple[Yaml, ...]:
+    """The one file of a trainer that takes a single one; none where the run file's settings say it all."""
+    files = files_of(run, [name] if name else [], reader)
+    if not files and not or_settings:
+        raise ConfigError.of(
+            "trainer-missing",
+            f"{reader} has no configuration",
+            where=f"train.{reader}.config",
+            hint=f'[train.{reader}]\nconfig = "{example}"',
+        )
+    return files
+
+
 def machine(run: RunSpec, cluster: Cluster) -> Machine:
     """The GPUs and nodes that the run asks for."""
     gpus_per_node = max(1, ranks.gpus_per_node(run, cluster))

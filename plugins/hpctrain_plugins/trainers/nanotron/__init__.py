@@ -189,14 +189,7 @@ def diagnose_rules() -> Iterable[Rule]:
 def config_of(run: RunSpec) -> Config:
     """The run's configuration; ConfigError when the file is no YAML or there is none."""
     options = _options(run)
-    documents = runs.files_of(run, [options.config] if options.config else [], NAME)
-    if not documents and not options.settings:
-        raise ConfigError.of(
-            "trainer-missing",
-            "nanotron has no configuration",
-            where="train.nanotron.config",
-            hint='[train.nanotron]\nconfig = "config.yaml"',
-        )
+    documents = runs.one_file(run, options.config, NAME, or_settings=options.settings, example="config.yaml")
     config = merged(NAME, documents, options.settings)
     share = batches.share(run, config.number(*_MICRO), checks.copies(config))
     if share is None:

@@ -15,7 +15,7 @@ from hpctrain_plugins.checkpoints.tensors import Model
 _COUNTS = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
     *("num_key_value_heads", "intermediate_size", "head_dim"),
-    *("num_experts", "num_local_experts", "moe_intermediate_size"),
+    *("num_experts", "num_local_experts", "moe_intermediate_size", "max_position_embeddings"),
 )
 _LARGEST = 1 << 31
 _LAYER = re.compile(r"(?:model\.|gpt_neox\.)?layers\.(\d+)\.(.+)$")

@@ -9,10 +9,10 @@ from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints import record
 from hpctrain_plugins.checkpoints.containers import distcp
 from hpctrain_plugins.checkpoints.foreign import megatron_backend
-from hpctrain_plugins.checkpoints.formats.grids import assemble, boxes_of
+from hpctrain_plugins.checkpoints.formats.grids import assemble
 from hpctrain_plugins.checkpoints.formats.hf import config_of, restored
 from hpctrain_plugins.checkpoints.formats.hf.beside import beside
-from hpctrain_plugins.checkpoints.formats.megatron import optimizer, settings, write
+from hpctrain_plugins.checkpoints.formats.megatron import optimizer, settings, training, write
 from hpctrain_plugins.checkpoints.formats.megatron.common import arguments, read_common
 from hpctrain_plugins.checkpoints.formats.megatron.decoder import decoder
 from hpctrain_plugins.checkpoints.formats.megatron.layers import of_layers
@@ -24,7 +24,7 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model
 
 HPCTRAIN_API = 1
-CHOICES = ("tp", "iteration", "shard_bytes")
+CHOICES = ("tp", "iteration", "layer_keys", "shard_bytes")
 
 
 def _holds(path: Path) -> bool:
@@ -37,21 +37,25 @@ def detect(path: Path) -> bool:
 
 
 def plan(model: Model, options: ConvertOptions) -> Layout:
-    """A step with a box for each layer, as Megatron-Core's own save names it."""
+    """A step with a box for each layer, as Megatron-Core saves it; a training with its optimizer."""
+    if isinstance(model, training.Training):
+        return training.plan(model, options)
     return write.plan(model, options)
 
 
 def read(path: Path, options: ConvertOptions) -> Model:
-    """The weights of one step; its optimizer's fp32 ones with `options.masters`."""
+    """The weights of one step, with `options.masters` its optimizer's fp32 ones; or all that it holds."""
     step = step_of(path, options.tag, _holds)
     directory = distcp.read(step)
     common = read_common(step)
+    if options.optimizer:
+        return training.read(step, directory, common, options)
     noted = record.decisions(step.parent)
     layout = optimizer.layout_of(directory, common)
     model = Model({}, step=step_number(step.name))
     keys = {key: key for key in directory.shapes if optimizer.is_of_model(key)}
     read_from = optimizer.masters(directory, layout, set(keys)) if options.masters else keys
-    boxes = {key: boxes_of(directory, saved, model) for key, saved in read_from.items()}
+    boxes = {key: optimizer.shards_of(directory, saved, model) for key, saved in read_from.items()}
     shapes = {key: directory.shapes[key] for key in keys}
     outer = {key: assemble(key, boxes[key], shapes[key]) for key in keys if not place_of(key).in_layer}
     layers = of_layers(boxes, shapes)

@@ -9,14 +9,14 @@ from hpctrain.plugin import IntegrityError
 from hpctrain_plugins.checkpoints.containers import torchzip
 from hpctrain_plugins.checkpoints.containers.unpickle import Inert
 
-_COMMON = "common.pt"
+COMMON = "common.pt"
 INERT = ("megatron.", "signal", "types", "numpy", "pathlib", "enum", "datetime")
 """Where the classes are from of what Megatron-LM keeps among its arguments; none is made."""
 
 
 def read_common(step: Path) -> dict[str, Any]:
     """The table of everything that ranks do not share."""
-    file = step / _COMMON
+    file = step / COMMON
     if not file.is_file():
         raise IntegrityError.of("checkpoint-incomplete", f"{file} is missing", where=str(file))
     value = torchzip.open_archive(file, inert=INERT).value

@@ -9,14 +9,11 @@ from typing import TypeAlias
 
 from hpctrain.plugin import IntegrityError
 from hpctrain_plugins.checkpoints.formats.grids import Box, assemble
-from hpctrain_plugins.checkpoints.formats.megatron.names import place_of
+from hpctrain_plugins.checkpoints.formats.megatron.names import HALVES, place_of
 from hpctrain_plugins.checkpoints.tensors import Tensor, concat
 
 Cell: TypeAlias = tuple[int, int | None]
 """A layer, and an expert of it where the tensor is one's."""
-
-_HALVES = ("weight_w", "weight_v")
-"""Gate and up where each is saved by itself (`singleton_local_shards`)."""
 
 
 def of_layers(
@@ -61,7 +58,7 @@ def unstacked(
 
 
 def _join_halves(out: dict[str, dict[Cell, Tensor]]) -> None:
-    gate_ending, up_ending = _HALVES
+    gate_ending, up_ending = HALVES
     for name in [n for n in out if n.endswith(gate_ending)]:
         gates, ups = out.pop(name), out.pop(name.removesuffix(gate_ending) + up_ending, {})
         if set(gates) != set(ups):

@@ -15,6 +15,8 @@ HEAD = "output_layer.weight"
 OUTER = {EMBEDDING: "model.embed_tokens.weight", NORM: "model.norm.weight", HEAD: "lm_head.weight"}
 
 EXPERTS = "mlp.experts.experts."
+HALVES = ("weight_w", "weight_v")
+"""Gate and up where each is saved by itself (`singleton_local_shards`)."""
 EXPERTS_NORM = "pre_mlp_layernorm.weight"
 LOCAL_EXPERTS_NORM = "mlp.linear_fc1.layer_norm_weight"
 """The norm in front of experts: of layers of TransformerEngine, and of Megatron's own."""

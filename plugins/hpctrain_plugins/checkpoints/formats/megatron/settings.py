@@ -8,7 +8,7 @@ from typing import Any
 
 from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints.formats.fused import Heads
-from hpctrain_plugins.checkpoints.formats.neox.config import need, rope
+from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need, rope
 
 _CLASSES = {
     "llama": "LlamaForCausalLM",
@@ -51,7 +51,7 @@ def check(args: Mapping[str, Any], step: Path) -> None:
         if args.get(key) not in (None, False, *fine):
             _refuse(f"{step} says {key} {args[key]!r}, which no family of ours computes", key)
     frequencies = args.get("moe_layer_freq")
-    if args.get("num_experts") and frequencies not in (None, 1, [1] * int(need(args, "num_layers"))):
+    if args.get("num_experts") and frequencies not in (None, 1, [1] * count_of(args, "num_layers")):
         _refuse(
             f"{step} says moe_layer_freq {frequencies}: layers with and without experts", "moe_layer_freq"
         )
@@ -78,34 +78,35 @@ def family(args: Mapping[str, Any], step: Path) -> str:
 
 def heads_of(config: Mapping[str, Any]) -> Heads:
     """How attention is divided, by a configuration of Hugging Face."""
-    query = int(need(config, "num_attention_heads"))
+    query = count_of(config, "num_attention_heads")
     key_value = int(config.get("num_key_value_heads") or query)
-    size = int(config.get("head_dim") or int(need(config, "hidden_size")) // query)
+    size = int(config.get("head_dim") or count_of(config, "hidden_size") // query)
     return Heads(query, key_value, size)
 
 
 def experts_of(config: Mapping[str, Any]) -> int:
     """How many experts a layer has, by a configuration of Hugging Face; 0 of a family without any."""
-    words = {"mixtral": "num_local_experts", "qwen3_moe": "num_experts"}
-    return int(config.get(words.get(str(config.get("model_type")), "")) or 0)
+    if config.get("model_type") not in ("mixtral", "qwen3_moe"):
+        return 0
+    return int(config.get("num_experts") or config.get("num_local_experts") or 0)  # transformers 4, and 5
 
 
 def to_hf(args: Mapping[str, Any], step: Path) -> dict[str, Any]:
     """`config.json` of what these arguments say, but for the vocabulary, which they know padded."""
     check(args, step)
     kind = family(args, step)
-    hidden, query = int(need(args, "hidden_size")), int(need(args, "num_attention_heads"))
+    hidden, query = count_of(args, "hidden_size"), count_of(args, "num_attention_heads")
     groups = args.get("num_query_groups") if args.get("group_query_attention") else None
     config: dict[str, Any] = {
         "architectures": [_CLASSES[kind]],
         "model_type": kind,
         "hidden_size": hidden,
-        "num_hidden_layers": int(need(args, "num_layers")),
+        "num_hidden_layers": count_of(args, "num_layers"),
         "num_attention_heads": query,
         "num_key_value_heads": int(groups or query),
         "head_dim": int(args.get("kv_channels") or hidden // query),
-        "intermediate_size": int(need(args, "ffn_hidden_size")),
-        "max_position_embeddings": int(need(args, "max_position_embeddings")),
+        "intermediate_size": count_of(args, "ffn_hidden_size"),
+        "max_position_embeddings": count_of(args, "max_position_embeddings"),
         "rms_norm_eps": float(need(args, "norm_epsilon")),
         "rope_theta": args.get("rotary_base", 10000),
         "hidden_act": "silu",
@@ -124,7 +125,7 @@ def to_hf(args: Mapping[str, Any], step: Path) -> dict[str, Any]:
 
 def _experts(args: Mapping[str, Any], kind: str) -> dict[str, Any]:
     inner = int(args.get("moe_ffn_hidden_size") or need(args, "ffn_hidden_size"))
-    chosen = {"num_experts_per_tok": int(need(args, "moe_router_topk"))}
+    chosen = {"num_experts_per_tok": count_of(args, "moe_router_topk")}
     before = bool(args.get("moe_router_pre_softmax"))
     if kind == "mixtral":
         if before:
@@ -151,15 +152,15 @@ def from_hf(config: dict[str, Any], rows: int, step: int) -> dict[str, Any]:
         "moe_router_score_function": "softmax",
     }
     return {
-        "num_layers": int(need(config, "num_hidden_layers")),
-        "hidden_size": int(need(config, "hidden_size")),
-        "ffn_hidden_size": int(need(config, "intermediate_size")),
+        "num_layers": count_of(config, "num_hidden_layers"),
+        "hidden_size": count_of(config, "hidden_size"),
+        "ffn_hidden_size": count_of(config, "intermediate_size"),
         "num_attention_heads": heads.query,
         "group_query_attention": heads.grouped,
         "num_query_groups": heads.key_value,
         "kv_channels": heads.size,
-        "seq_length": int(need(config, "max_position_embeddings")),
-        "max_position_embeddings": int(need(config, "max_position_embeddings")),
+        "seq_length": count_of(config, "max_position_embeddings"),
+        "max_position_embeddings": count_of(config, "max_position_embeddings"),
         "position_embedding_type": "rope",
         "add_position_embedding": True,
         "rotary_base": rope(config, "rope_theta", "rope_theta", 10000),
@@ -180,7 +181,7 @@ def from_hf(config: dict[str, Any], rows: int, step: int) -> dict[str, Any]:
         "untie_embeddings_and_output_weights": not config.get("tie_word_embeddings", False),
         "make_vocab_size_divisible_by": 128,
         "padded_vocab_size": rows,
-        "vocab_size": int(need(config, "vocab_size")),
+        "vocab_size": count_of(config, "vocab_size"),
         "num_experts": None,
         **(sparse if experts else {}),
         "tensor_model_parallel_size": 1,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpctrain.plugin import IntegrityError
-from hpctrain_plugins.checkpoints.formats.steps import step_folder
+from hpctrain_plugins.checkpoints.formats.steps import pointed, step_folder
 
 TRACKER = "latest_checkpointed_iteration.txt"
 
@@ -20,7 +20,7 @@ def step_of(path: Path, tag: str, holds: Callable[[Path], bool]) -> Path:
     """`path` itself, the folder called `tag`, the one that the tracker names, or the only one there is."""
     tracker = path / TRACKER
     if not tag and not holds(path) and tracker.is_file():
-        text = tracker.read_text().strip()
+        text = pointed(tracker)
         if text != "release" and not text.isdecimal():
             message = f"{tracker} says {text[:40]!r} where Megatron-LM writes a number or release"
             raise IntegrityError.of("checkpoint-damaged", message, where=str(tracker), hint="--tag NAME")

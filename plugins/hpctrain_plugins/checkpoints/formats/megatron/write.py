@@ -19,7 +19,10 @@ from hpctrain_plugins.checkpoints.formats.megatron.names import (
     DENSE_OBJECTS,
     EMBEDDING,
     EXPERT_OBJECTS,
+    EXPERTS,
     EXPERTS_NORM,
+    GATED,
+    HALVES,
     HEAD,
     LAYERS,
     LOCAL_EXPERTS_NORM,
@@ -31,15 +34,22 @@ from hpctrain_plugins.checkpoints.formats.megatron.names import (
     Rule,
 )
 from hpctrain_plugins.checkpoints.formats.megatron.steps import TRACKER, folder_name
-from hpctrain_plugins.checkpoints.formats.neox.config import need
+from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need
 from hpctrain_plugins.checkpoints.layout import Layout
-from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.options import NUMBERED, SINGLETON, STACKED, ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
 
 _ROWS = 128
 """The vocabulary is padded to a multiple of this and of tp, Megatron-LM's own default."""
 
 _LAYERS, _EXTRA = "decoder.layers.", "_extra_state/shard"
+
+_CONTENTS: dict[str, dict[str, bool]] = {
+    STACKED: {"singleton_local_shards": False},
+    NUMBERED: {"singleton_local_shards": False, "non_homogeneous_layers": True},
+    SINGLETON: {"singleton_local_shards": True},
+}
+"""From what Megatron-Core since 0.13 knows in which form it finds the keys."""
 
 _NOTE = (
     '{"sharded_backend": "torch_dist", "sharded_backend_version": 1, '
@@ -64,7 +74,7 @@ class _Writer:
         self._left = dict(model.tensors)
         self._rules = LAYERS[kind]
         self._heads = settings.heads_of(model.config)
-        self._layers = int(need(model.config, "num_hidden_layers"))
+        self._layers = count_of(model.config, "num_hidden_layers")
         self._experts = settings.experts_of(model.config)
         self._tied = bool(model.config.get("tie_word_embeddings", False))
         self._stored: dict[str, Stored] = {}
@@ -82,14 +92,15 @@ class _Writer:
             self._add(HEAD, [self._vocabulary(HEAD)], 0)
         leave_out(self._model, self._left, "Megatron", is_tied=self._tied)
         step = folder_name(self._options.iteration)
-        aliases = {_LAYERS + LOCAL_EXPERTS_NORM: _LAYERS + EXPERTS_NORM} if self._experts else {}
-        files, directory = plan_files(self._stored, self._objects(), aliases, self._options.shard_bytes)
+        files, directory = plan_files(
+            self._stored, self._objects(), dict(self._aliases()), self._options.shard_bytes
+        )
         files = [attrs.evolve(file, name=f"{step}/{file.name}") for file in files]
         common = {
             "args": object_like(("argparse", "Namespace"), args),
             "checkpoint_version": 3.0,
             "iteration": self._options.iteration or 0,
-            "content_metadata": {"singleton_local_shards": False},
+            "content_metadata": _CONTENTS[self._options.layer_keys],
         }
         files.append(torchzip_write.plan_file(f"{step}/common.pt", common))
         tracker = "release" if self._options.iteration is None else str(self._options.iteration)
@@ -120,13 +131,37 @@ class _Writer:
         if "{e}" in rule.names[0]:
             for expert in range(self._experts):
                 tensors = [self._take(prefix + name) for name in rule.of_expert(expert)]
-                counts = (self._layers, self._experts)
-                self._add(_LAYERS + key, tensors, rule.axis, counts, (index, expert), tp=1)
+                self._place(index, expert, key, rule, tensors)
         elif any(prefix + name in self._left for name in rule.names):
             tensors = [self._take(prefix + name) for name in rule.names]
             if rule.kind == QKV:
                 tensors = [fuse_qkv(tensors, self._heads, "grouped")]
-            self._add(_LAYERS + key, tensors, rule.axis, (self._layers,), (index,))
+            self._place(index, None, key, rule, tensors)
+
+    def _place(self, index: int, expert: int | None, key: str, rule: Rule, tensors: list[Tensor]) -> None:
+        """Tensors of a layer, or of an expert of it, under the key of the form that is written."""
+        at, counts = ([], []) if expert is None else ([expert], [self._experts])
+        tp = 0 if expert is None else 1  # ranks share experts whole
+        form = self._options.layer_keys
+        if form == STACKED:
+            at, counts, key = [index, *at], [self._layers, *counts], _LAYERS + key
+        else:
+            key = f"{_LAYERS}{index}.{key}"
+        if form == SINGLETON:
+            at, counts = [], []
+            key = key if expert is None else key.replace(EXPERTS, f"{EXPERTS}{expert}.")
+        if form == SINGLETON and rule.kind == GATED and key.endswith("weight"):
+            for ending, tensor in zip(HALVES, tensors, strict=True):
+                self._add(key.removesuffix("weight") + ending, [tensor], rule.axis, tp=tp)
+        else:
+            self._add(key, tensors, rule.axis, tuple(counts), tuple(at), tp=tp)
+
+    def _aliases(self) -> Iterator[tuple[str, str]]:
+        """The norm in front of experts under its other name."""
+        if self._experts:
+            numbered = [f"{_LAYERS}{index}." for index in range(self._layers)]
+            for layer in [_LAYERS] if self._options.layer_keys == STACKED else numbered:
+                yield layer + LOCAL_EXPERTS_NORM, layer + EXPERTS_NORM
 
     def _add(
         self,
@@ -158,16 +193,27 @@ class _Writer:
 
     def _objects(self) -> list[str]:
         """The names of objects that layers ask for and that hold nothing."""
-        layer = range(self._layers)
         of_layer = SPARSE_OBJECTS if self._experts else DENSE_OBJECTS
         out = [f"{module}.{_EXTRA}_0_1" for module in OUTER_OBJECTS]
-        out += [f"{_LAYERS}{module}.{_EXTRA}_{i}_{self._layers}" for module in of_layer for i in layer]
-        counts = f"{self._layers}.{self._experts}"
-        for module in EXPERT_OBJECTS:
-            out += [
-                f"{_LAYERS}{module}.{_EXTRA}_{i}.{e}_{counts}" for i in layer for e in range(self._experts)
-            ]
+        for i in range(self._layers):
+            out += [self._object(i, None, module) for module in of_layer]
+            out += [self._object(i, e, module) for module in EXPERT_OBJECTS for e in range(self._experts)]
         return out
+
+    def _object(self, index: int, expert: int | None, module: str) -> str:
+        """The name of a module's object, which says its place as a tensor's box does."""
+        form = self._options.layer_keys
+        if form == STACKED:
+            at, counts = str(index), str(self._layers)
+            if expert is not None:
+                at, counts = f"{at}.{expert}", f"{counts}.{self._experts}"
+            return f"{_LAYERS}{module}.{_EXTRA}_{at}_{counts}"
+        key = f"{_LAYERS}{index}.{module}"
+        if form == NUMBERED and expert is not None:
+            return f"{key}.{_EXTRA}_{expert}_{self._experts}"
+        if expert is not None:
+            key = key.replace(EXPERTS, f"{EXPERTS}{expert}.")
+        return f"{key}.{_EXTRA}_0_1"
 
 
 def _cut(tensor: Tensor, axis: int | None, tp: int) -> Iterator[tuple[Tensor, int]]:

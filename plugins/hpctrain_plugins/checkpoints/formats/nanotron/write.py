@@ -22,7 +22,7 @@ from hpctrain_plugins.checkpoints.formats.nanotron.names import (
     plain_file_name,
     slices_text,
 )
-from hpctrain_plugins.checkpoints.formats.neox.config import need, rope
+from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need, rope
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
@@ -48,9 +48,9 @@ class _Writer:
         self._model = model
         self._options = options
         self._config = model.config
-        self._layers = int(need(model.config, "num_hidden_layers"))
-        query = int(need(model.config, "num_attention_heads"))
-        size = int(need(model.config, "hidden_size")) // query
+        self._layers = count_of(model.config, "num_hidden_layers")
+        query = count_of(model.config, "num_attention_heads")
+        size = count_of(model.config, "hidden_size") // query
         self._heads = Heads(query, int(model.config.get("num_key_value_heads") or query), size)
         if self._config.get("head_dim") not in (None, size) or self._config.get("mlp_bias"):
             raise ConfigError.of(
@@ -155,7 +155,7 @@ class _Writer:
     def _pipeline(self, vocab: int) -> list[int]:
         """The stage of each block, balanced by cost as nanotron balances it."""
         hidden = int(self._config["hidden_size"])
-        inner = int(need(self._config, "intermediate_size"))
+        inner = count_of(self._config, "intermediate_size")
         layer = 4 * self._heads.query * self._heads.size * hidden + 3 * inner * hidden
         costs = [0, *[layer] * self._layers, 0, vocab * hidden]
         pp, total, stage, done = self._options.pp, sum(costs), 0, 0

@@ -86,7 +86,7 @@ class _Reader:
         self._config = config
         self._options = options
         self._step = step
-        self._layers = int(neox_config.need(config, "num_layers"))
+        self._layers = neox_config.count_of(config, "num_layers")
         self._parallel = bool(config.get("gpt_j_residual", False))
         self._arch = LLAMA_LIKE if (2, "input_layernorm.scale") in shards.tensors else GPT_NEOX
         self._layout = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ _WITHOUT_EQUAL = ("gpt_j_tied", "use_mup", "apply_residual_connection_post_layer
 _FULL_ATTENTION = ("global", "flash")
 
 _HUGGING_FACE = ("model_type", "architectures", "num_hidden_layers", "transformers_version")
+_LARGEST = 1 << 31
 _SIZES = ("num_layers", "hidden_size", "num_attention_heads")
 """Settings that every run of the trainer has."""
 
@@ -83,10 +85,23 @@ def need(config: Mapping[str, Any], key: str) -> Any:
     return config[key]
 
 
+def count_of(config: Mapping[str, Any], key: str) -> int:
+    """A size without which nothing can be said: a checkpoint may have anything in its place."""
+    value = need(config, key)
+    try:
+        count = int(value)
+    except (TypeError, ValueError, OverflowError):
+        count = 0
+    if not 1 <= count <= _LARGEST:
+        message = f"{key} is {json.dumps(value, default=str)[:60]}, not a whole number from 1 to {_LARGEST}"
+        raise ConfigError.of("checkpoint-config", message, where=key, hint="--config FILE")
+    return count
+
+
 def heads_of(config: dict[str, Any]) -> Heads:
     """From the words of GPT-NeoX."""
-    query = int(need(config, "num_attention_heads"))
-    return Heads(query, int(config.get("num_kv_heads") or query), int(need(config, "hidden_size")) // query)
+    query = count_of(config, "num_attention_heads")
+    return Heads(query, int(config.get("num_kv_heads") or query), count_of(config, "hidden_size") // query)
 
 
 def check_supported(config: dict[str, Any]) -> None:
@@ -114,7 +129,7 @@ def _attention_kinds(value: Any) -> list[str]:
 
 def check_heads(config: dict[str, Any]) -> None:
     """Refuse heads of a size of their own."""
-    heads, hidden = int(need(config, "num_attention_heads")), int(need(config, "hidden_size"))
+    heads, hidden = count_of(config, "num_attention_heads"), count_of(config, "hidden_size")
     size = config.get("head_dim") or hidden // heads
     if size * heads != hidden:
         message = f"GPT-NeoX has no head_dim: {heads} heads of {size} are not hidden_size {hidden}"
@@ -123,14 +138,14 @@ def check_heads(config: dict[str, Any]) -> None:
 
 def to_hf(config: dict[str, Any], sizes: dict[str, int], biases: bool, llama: bool) -> dict[str, Any]:
     """`config.json` from the settings and from the sizes that the tensors themselves have."""
-    hidden, heads = int(need(config, "hidden_size")), heads_of(config)
+    hidden, heads = count_of(config, "hidden_size"), heads_of(config)
     common = {
         "vocab_size": sizes["vocab"],
         "hidden_size": hidden,
-        "num_hidden_layers": int(need(config, "num_layers")),
+        "num_hidden_layers": count_of(config, "num_layers"),
         "num_attention_heads": heads.query,
         "intermediate_size": sizes["intermediate"],
-        "max_position_embeddings": int(need(config, "max_position_embeddings")),
+        "max_position_embeddings": count_of(config, "max_position_embeddings"),
         "initializer_range": config.get("init_method_std", 0.02),
         "tie_word_embeddings": not config.get("no_weight_tying", False),
         "attention_bias": biases,
@@ -232,7 +247,7 @@ def _from_gpt_neox(config: dict[str, Any], _naming: str) -> dict[str, Any]:
 
 
 def _from_llama(config: dict[str, Any], naming: str) -> dict[str, Any]:
-    act, size = str(config.get("hidden_act", "silu")), int(need(config, "intermediate_size"))
+    act, size = str(config.get("hidden_act", "silu")), count_of(config, "intermediate_size")
     gated = {v: k for k, v in reversed(_GATED.items())}
     if act not in gated:
         raise ConfigError.of(

@@ -53,7 +53,7 @@ class _Writer:
         self._tp = options.tp
         self._shards: dict[tuple[int, str], list[Tensor]] = {}
         self._decisions: dict[str, object] = {}
-        self._layers = int(neox_config.need(model.config, "num_hidden_layers"))
+        self._layers = neox_config.count_of(model.config, "num_hidden_layers")
         self._decisions["config"] = model.config
         self._check_naming()
         neox_config.check_heads(model.config)

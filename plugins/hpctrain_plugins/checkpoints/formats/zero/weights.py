@@ -7,6 +7,7 @@ from pathlib import Path
 from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints.formats.hf import config_of, read_json
 from hpctrain_plugins.checkpoints.formats.hf.beside import beside
+from hpctrain_plugins.checkpoints.formats.hf.in_memory import as_in_files
 from hpctrain_plugins.checkpoints.formats.peft.base import find_base
 from hpctrain_plugins.checkpoints.formats.peft.lora import ADAPTER_CONFIG, is_adapter, merge
 from hpctrain_plugins.checkpoints.formats.steps import step_number
@@ -42,6 +43,7 @@ def finished(model: Model, path: Path, step: Path, options: ConvertOptions) -> M
     model.files = beside(options.tokenizer or home)
     model.step = step_number(step.name)
     if not any(is_adapter(name) for name in model.tensors):
+        as_in_files(model)
         _tie(model)
         return model
     adapter = next((p for p in (path, step.parent, step) if (p / ADAPTER_CONFIG).is_file()), None)

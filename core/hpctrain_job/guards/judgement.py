@@ -74,7 +74,7 @@ class Finish:
 
 
 @dataclass(frozen=True)
-class Settled:
+class AttemptOver:
     """All that is left of the attempt is known."""
 
     code: int
@@ -83,7 +83,7 @@ class Settled:
     lost: tuple[str, ...] = ()
 
 
-def next_step(view: View, terms: Terms) -> Halt | Finish | Settled | None:
+def next_step(view: View, terms: Terms) -> Halt | Finish | AttemptOver | None:
     """None: nothing is to be done."""
     if view.order.state is State.RUN:
         return _while_running(view, terms)
@@ -104,7 +104,7 @@ def _while_running(view: View, terms: Terms) -> Halt | Finish | None:
     return None
 
 
-def _while_halting(view: View, terms: Terms) -> Settled | None:
+def _while_halting(view: View, terms: Terms) -> AttemptOver | None:
     order = view.order
     lost = dict.fromkeys(order.lost)
     standing, late = [], []
@@ -121,4 +121,4 @@ def _while_halting(view: View, terms: Terms) -> Settled | None:
         return None
     lost |= dict.fromkeys(node for node in late if node in order.nodes)
     codes = [beat.code for node in order.nodes if (beat := view.of_attempt(node)) and beat.code in TELLING]
-    return Settled(codes[0] if codes else order.code, tuple(standing), tuple(lost))
+    return AttemptOver(codes[0] if codes else order.code, tuple(standing), tuple(lost))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hpctrain_job.guards.board import Beat, Order, Phase, State
-from hpctrain_job.guards.lead import Finish, Halt, Settled, Terms, View, next_step
+from hpctrain_job.guards.judgement import AttemptOver, Finish, Halt, Terms, View, next_step
 
 TERMS = Terms()
 NODES = ("n1", "n2", "n3")
@@ -52,22 +52,22 @@ def test_while_it_runs(seen: View, step: object) -> None:
 @pytest.mark.parametrize(
     ("seen", "step"),
     [
-        (view(HALT, STOPPED, beat(Phase.FAILED, 1), IDLE), Settled(1, NODES)),
+        (view(HALT, STOPPED, beat(Phase.FAILED, 1), IDLE), AttemptOver(1, NODES)),
         # ranks that are not gone are waited for, and so is a node that may yet be silent
         (view(HALT, RUNNING, STOPPED, IDLE), None),
         (view(HALT, beat(Phase.STOPPED, is_gone=False), STOPPED, IDLE), None),
         # not for ever where it can be done without, and longer where it is needed
-        (view(HALT, STOPPED, RUNNING, IDLE, halted=20), Settled(1, ("n1", "n3"), ("n2",))),
+        (view(HALT, STOPPED, RUNNING, IDLE, halted=20), AttemptOver(1, ("n1", "n3"), ("n2",))),
         (view(HALT, STOPPED, RUNNING, RUNNING, halted=20), None),
-        (view(HALT, STOPPED, RUNNING, RUNNING, halted=240), Settled(1, ("n1",), ("n2",))),
+        (view(HALT, STOPPED, RUNNING, RUNNING, halted=240), AttemptOver(1, ("n1",), ("n2",))),
         (
             view(HALT, STOPPED, RUNNING, IDLE, silent=frozenset({"n2"})),
-            Settled(1, ("n1", "n3"), ("n2",)),
+            AttemptOver(1, ("n1", "n3"), ("n2",)),
         ),
         # a spare that is silent is to blame for nothing
-        (view(HALT, STOPPED, STOPPED, IDLE, silent=frozenset({"n3"})), Settled(1, ("n1", "n2"))),
+        (view(HALT, STOPPED, STOPPED, IDLE, silent=frozenset({"n3"})), AttemptOver(1, ("n1", "n2"))),
         # the code that says why counts for more than those of its peers
-        (view(HALT, beat(Phase.FAILED, 1), beat(Phase.FAILED, 78), IDLE), Settled(78, NODES)),
+        (view(HALT, beat(Phase.FAILED, 1), beat(Phase.FAILED, 78), IDLE), AttemptOver(78, NODES)),
         (view(replace(HALT, state=State.OVER), RUNNING, RUNNING, IDLE), None),
     ],
 )
