@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hpctrain.model.words import Cmd, Join, Line, Loc, Raw, Secret, Var, Word, locs_in, template, words_in
     from hpctrain.render.scripts import step_files
     from hpctrain.render.shape import Guards, Handover, Shape
+    from hpctrain.render.vetting import Vetting
 else:
     # In a job only what a step uses is imported: its environment has no pluggy.
     __getattr__ = names_of(
@@ -118,6 +119,7 @@ else:
             "Handover": "hpctrain.render.shape:Handover",
             "Shape": "hpctrain.render.shape:Shape",
             "step_files": "hpctrain.render.scripts:step_files",
+            "Vetting": "hpctrain.render.vetting:Vetting",
         },
     )
 
@@ -189,6 +191,7 @@ __all__ = [
     "TimedOut",
     "Train",
     "Var",
+    "Vetting",
     "When",
     "Word",
     "hookimpl",

@@ -31,7 +31,7 @@ from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Pin
 from hpctrain.model.train import Configs
 from hpctrain.model.words import Word
-from hpctrain.plan import planner, queues
+from hpctrain.plan import chain, planner, queues
 from hpctrain.plan.goal import Goal
 from hpctrain.run.prepare.bind import bind
 from hpctrain.run.prepare.survey import survey
@@ -138,7 +138,7 @@ class Session:
         )
         problems = plan.problems if self.goal is None else map(self.goal.reworded, plan.problems)
         old = loading.outdated(self._plugins)
-        every = (*missing, *problems, *self._not_replayed(plan))
+        every = (*missing, *problems, *self._not_replayed(plan), *self._not_done(plan))
         return attrs.evolve(plan, problems=(*self.loaded.problems, *old, *self._layers.located(every)))
 
     def _not_replayed(self, plan: Plan) -> tuple[Problem, ...]:
@@ -148,6 +148,16 @@ class Session:
         from hpctrain.runfile.layers.replay import differences  # most run files are no records
 
         return tuple(differences(self.source.replay, self._layers, self.loaded.contents, plan))
+
+    def _not_done(self, plan: Plan) -> tuple[Problem, ...]:
+        """What the run asks of its jobs, and the scheduler's scripts do not do."""
+        resources = plan.run.resources
+        is_judged = resources.mail or resources.is_chain or chain.is_vetted(plan)
+        if not is_judged or fatal(plan.problems):
+            return ()
+        from hpctrain.run.prepare.scheduler_duties import lacking  # which renders a job, as few plans need
+
+        return tuple(lacking(plan, self.hooks, self.environ))
 
     def _record(self) -> str:
         """The lock of the run's directory: it repeats the run by itself."""

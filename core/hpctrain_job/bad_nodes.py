@@ -39,7 +39,7 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Finding:
+class NodeFinding:
     """What was wrong with a node, once. Times in seconds since 1970."""
 
     node: str
@@ -60,7 +60,7 @@ class BadNode:
 
     node: str
     until: float
-    findings: tuple[Finding, ...]
+    findings: tuple[NodeFinding, ...]
     """Those that count, newest first."""
 
 
@@ -103,7 +103,7 @@ class Place:
 
     def report(self, now: float) -> NodeReport:
         """What counts now."""
-        findings: list[Finding] = []
+        findings: list[NodeFinding] = []
         refused: list[str] = []
         for folder in self._user_folders():
             of_user, faults = _read(folder, self.accepted, now)
@@ -111,7 +111,7 @@ class Place:
             refused += faults
         return NodeReport(tuple(_judged(findings, now)), tuple(refused))
 
-    def add(self, findings: Iterable[Finding]) -> None:
+    def add(self, findings: Iterable[NodeFinding]) -> None:
         """Write each into a file of its own; OSError where that is not possible or not safe."""
         folder = self.own_folder
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ class Place:
         for node in nodes:
             for path in self.own_folder.glob(f"{node}~*.json"):
                 path.unlink(missing_ok=True)
-            self.add([Finding(node, FORGIVEN, why, now)])
+            self.add([NodeFinding(node, FORGIVEN, why, now)])
 
     def _user_folders(self) -> list[str]:
         parent, _, begin = self.prefix.rpartition("/")
@@ -156,7 +156,7 @@ def remember(step: Path, job: str, reasons: Mapping[str, tuple[str, str]]) -> No
     run = "/".join(step.absolute().parts[-4:-2])
     now = time.time()
     findings = [
-        Finding(node, kind, f"{evidence}, job {job}", now, run=run)
+        NodeFinding(node, kind, f"{evidence}, job {job}", now, run=run)
         for node, (kind, evidence) in reasons.items()
         if is_node(node)
     ]
@@ -172,7 +172,7 @@ def known_to_job() -> tuple[str, ...]:
     return tuple(entry.node for entry in place.report(time.time()).nodes) if place else ()
 
 
-def _read(folder: str, accepted: trust.Accepted, now: float) -> tuple[list[Finding], list[str]]:
+def _read(folder: str, accepted: trust.Accepted, now: float) -> tuple[list[NodeFinding], list[str]]:
     """The findings in one user's folder, and what of it is not read."""
     if fault := trust.folder(folder, accepted):
         return [], [f"{fault.path} {fault.reason}"]
@@ -206,7 +206,7 @@ def _text(path: str, owner: int) -> bytes:
     return text
 
 
-def _finding(text: bytes, owner: str, now: float) -> Finding:
+def _finding(text: bytes, owner: str, now: float) -> NodeFinding:
     document: Any = documents.parse(text)
     at, until = float(document["at"]), float(document.get("until", 0))
     node = str(document["node"])
@@ -215,7 +215,7 @@ def _finding(text: bytes, owner: str, now: float) -> Finding:
     if not is_node(node):
         raise ValueError("no name of a node")
     at = min(at, now)  # clocks differ; a finding from the future would last
-    return Finding(
+    return NodeFinding(
         node=node,
         kind=_plain(document["kind"], 40),
         evidence=_plain(document.get("evidence", ""), 300),
@@ -233,9 +233,9 @@ def _plain(value: Any, most: int) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in value)[:most]
 
 
-def _judged(findings: Iterable[Finding], now: float) -> Iterator[BadNode]:
+def _judged(findings: Iterable[NodeFinding], now: float) -> Iterator[BadNode]:
     """The nodes that are stayed away from, those with the newest finding first."""
-    by_node: dict[str, list[Finding]] = {}
+    by_node: dict[str, list[NodeFinding]] = {}
     for finding in sorted(findings, key=lambda finding: finding.at):
         if finding.kind == FORGIVEN:
             by_node.pop(finding.node, None)
@@ -246,7 +246,7 @@ def _judged(findings: Iterable[Finding], now: float) -> Iterator[BadNode]:
     return iter(sorted(counting, key=lambda entry: entry.findings[0].at, reverse=True))
 
 
-def _until(findings: Sequence[Finding]) -> float:
+def _until(findings: Sequence[NodeFinding]) -> float:
     """How long they count together."""
     newest = findings[0].at
     by_rule = [finding.at for finding in findings if not finding.until and finding.at > newest - WEEK]
@@ -256,7 +256,7 @@ def _until(findings: Sequence[Finding]) -> float:
     return max(ends)
 
 
-def _write(folder: Path, finding: Finding, mode: int) -> None:
+def _write(folder: Path, finding: NodeFinding, mode: int) -> None:
     document = {"v": 1, "node": finding.node, "kind": finding.kind, "evidence": finding.evidence[:1000]}
     document |= {"at": round(finding.at, 1), "until": round(finding.until, 1), "run": finding.run}
     name = f"{finding.node}~{uuid.uuid4().hex}.json"

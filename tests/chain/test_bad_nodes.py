@@ -11,7 +11,7 @@ import pytest
 
 from hpctrain.model.cluster import Storage
 from hpctrain.model.job import State
-from hpctrain_job.bad_nodes import BadNode, Finding, Place
+from hpctrain_job.bad_nodes import BadNode, NodeFinding, Place
 from tests.chain.rig import ChainRun, environ, plan
 from tests.conftest import needs
 from tests.patience import wait_for
@@ -72,7 +72,7 @@ def test_a_job_that_dies_by_its_node_tells_the_next_run(rig: Rig) -> None:
     assert entry.findings[0].run == f"{first.path.parent.name}/{first.path.name}"
     rig.start_node(lost)
     wait_for("all are well", lambda: rig.run("sinfo", "-h", "-tidle", "-o%D").stdout.strip() == "4", 60)
-    place(first).add([Finding("gone-for-ever", "named", "", time.time(), time.time() + 9000)])
+    place(first).add([NodeFinding("gone-for-ever", "named", "", time.time(), time.time() + 9000)])
     second = started(rig, root, ': >"began.$HPC_RANK"; exec sleep 600', total="1h")
     wait_for("both ranks", lambda: len([*second.path.glob("began.*")]) == 2, 40)
     training, waiting = second.submitted()
@@ -92,7 +92,7 @@ def test_spare_nodes_take_the_place_of_bad_ones(rig: Rig) -> None:
     bad = rig.run("sinfo", "-h", "-N", "-o%N").stdout.split()[0]
     begin = f"{root}/state/nodes-toy-"
     script = ': >"began.$SLURMD_NODENAME"; sleep 1'
-    Place(begin).add([Finding(bad, "slow", "a product took 0.5 s", time.time())])
+    Place(begin).add([NodeFinding(bad, "slow", "a product took 0.5 s", time.time())])
     run = started(rig, root, script, total="5m", spares=2)
     assert place(run).prefix == begin
     run.until(State.DONE, seconds=90)

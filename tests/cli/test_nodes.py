@@ -6,7 +6,7 @@ import json
 import os
 import time
 
-from hpctrain_job.bad_nodes import Finding, Place
+from hpctrain_job.bad_nodes import NodeFinding, Place
 from tests.e2e.product import Product, small
 
 
@@ -50,7 +50,7 @@ def test_the_plan_says_it_before_the_queue(here: Product) -> None:
     here("nodes", "avoid", "nid001", "--on", "local")
     (folder,) = here.home.rglob(f"nodes-local-{os.geteuid()}")
     place = Place(str(folder).removesuffix(str(os.geteuid())))
-    place.add([Finding("nid002", "hung", "rank 3", time.time())])
+    place.add([NodeFinding("nid002", "hung", "rank 3", time.time())])
     said = here("plan", "run.toml").stdout
     assert "used, though they failed, for too few would be left: nid00" in said
     assert "hpctrain nodes" in said

@@ -101,6 +101,7 @@ def test_a_part_of_a_run_is_a_run_of_its_file(here: Product) -> None:
     ("typed", "help_line"),
     [
         (("--set", "resources.tiem=20m"), "help: --set resources.time=20m"),
+        (("--set", "env.NCCL_CROSS_NIC=0"), """help: --set env.NCCL_CROSS_NIC='"0"'"""),
         (("--set", "resources.time=20"), 'help: --set resources.time=20m      also "1:30:00", "2d"'),
         (("--on", "frontir"), "help: --on frontier"),
     ],

@@ -246,3 +246,27 @@ def test_the_same_digests_everywhere(tmp_path: Path, here: Product) -> None:
     digests = {name: plan["digest"] for name, plan in mine.items()}
     assert len(set(digests.values())) == 6
     assert digests == {name: plan["digest"] for name, plan in his.items()}
+
+
+def test_clusters_that_a_narrow_terminal_cannot_show_beside_each_other_stand_below(used: Product) -> None:
+    options = [word for name in ("local", "frontier", "alps") for word in ("--on", name)]
+    shown = used("diff", "run.toml", *options, COLUMNS="80").stdout
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert ["longest", "job", "-", "2h", "12h"] in [line.split() for line in shown.splitlines()]
+    assert "\nscheduler words\n  frontier  --partition=" in shown
+    assert "\nscheduler words  " in used("diff", "run.toml", *options, COLUMNS="1000").stdout
+
+
+def test_every_column_of_plugins_is_there_at_80_columns(used: Product) -> None:
+    shown = used("plugins", COLUMNS="80").stdout.splitlines()
+    assert shown[0].split() == ["KIND", "NAME", "FROM", "HOOKS"]
+    assert max(map(len, shown)) <= 80
+
+
+@pytest.mark.parametrize("topic", ["account", "query_jobs", "Launch"])
+def test_help_is_as_wide_as_the_terminal(used: Product, topic: str) -> None:
+    narrow = used("help", topic, COLUMNS="60").stdout
+    text = [line for line in narrow.splitlines() if not line.startswith("    ")]  # a command is one line
+    assert max(map(len, text)) <= 60
+    assert narrow.split() == used("help", topic).stdout.split()

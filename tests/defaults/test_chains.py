@@ -17,7 +17,7 @@ from hpctrain.model.plan import EarlierRun, Plan, Survey
 from hpctrain.model.run import Checkpoint, Resources, RunSpec, TrainSpec
 from hpctrain.model.step import Need
 from hpctrain.model.train import Layout, Train
-from hpctrain.plan import chain, interval
+from hpctrain.plan import chain, interval, predict
 from tests.defaults.rig import cluster
 from tests.defaults.rig import plan as planned
 
@@ -252,3 +252,13 @@ def test_few_nodes_may_be_avoided_and_never_those_that_the_job_needs() -> None:
         links = chain.of(made(site(nodes=machine), total="3d", nodes=nodes))
         assert links is not None
         assert links.avoid == avoid
+
+
+def test_a_job_that_is_queued_again_is_one_job() -> None:
+    plan = made(site(), time="10h", total="100h", requeue=True)
+    assert predict.cost(plan, plan.steps) == predict.Cost(jobs=1, node_hours=200)
+    assert predict.jobs(plan, HOURS("100h").seconds) == 1
+    assert plan_text.size_of(plan).endswith("4d04h in 10 attempts of 10h, 200 node-hours")
+    several = made(site(), time="10h", total="100h")
+    assert predict.cost(several, several.steps).jobs == 10
+    assert predict.jobs(several, HOURS("100h").seconds) == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hpctrain.run.system.tools import Tools
 from tests.clusters import HOMES
 from tests.doctor import rig
 from tests.doctor.rig import cluster, examined, findings, question, site
+from tests.e2e.product import Product
 
 HANGS = "sleep 100"
 ANSWERS = (Answer(fault="it is not here"), Answer(), Answer(out="\x00?\n", code=3), Answer(code=-9))
@@ -137,6 +139,8 @@ def test_no_network(tmp_path: Path) -> None:
         (Answer(err="sh: line 1: python3: command not found\n", code=127), Verdict.SILENT),
         (Answer(err="python3: error: no server\n", code=1), Verdict.SILENT),
         (Answer(code=1), Verdict.DIFFERS),
+        (Answer(out="SLES\n", err="sbatch: error: fetch_config: DNS SRV lookup failed\n"), Verdict.SILENT),
+        (Answer(out="SLES\n", err="gcc: error: no input files\n"), Verdict.DIFFERS),
         (Answer(fault="bash did not end within 10 s"), Verdict.SILENT),
     ],
 )
@@ -170,3 +174,21 @@ def test_a_driver_without_a_gpu_is_not_known() -> None:
     assert findings(asked, fault="nvidia-smi is not here")["driver of the GPUs"].verdict is Verdict.UNKNOWN
     failed = findings(asked, out="NVIDIA-SMI has failed because …\n", code=9)
     assert failed["driver of the GPUs"].verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("name", sorted(HOMES))
+def test_a_site_without_slurm_is_examined_to_the_end_in_a_minute(name: str, here: Product) -> None:
+    """By the command: every line of the scheduler could not be asked, whatever stands beside it."""
+    path = rig.programs(here.folder / "bin", lfs=HANGS, module=HANGS)
+    for program in ("sinfo", "scontrol", "sacctmgr", "sbatch", "squeue", "srun"):
+        tell = f"echo '{program}: error: fetch_config: DNS SRV lookup failed' >&2; exit 1"
+        rig.programs(here.folder / "bin", **{program: tell})
+    began = time.monotonic()
+    words = ("doctor", name, "--account", "p1", "--json")
+    found = json.loads(here(*words, code=7, PATH=path).stdout)
+    assert time.monotonic() - began < 60
+    lines = [row for row in found["findings"] if row["area"] == "scheduler"]
+    assert {row["verdict"] for row in lines} == {"could not be asked"}, lines
+    assert len(lines) >= 4
+    said = [row for row in found["findings"] if "fetch_config" in row["found"]]
+    assert {row["verdict"] for row in said} == {"could not be asked"}, said

@@ -103,6 +103,20 @@ def test_a_project_inside_of_an_account_is_taken_out_alone_too(tmp_path: Path) -
     assert text == "/projects/PROJECT/x /scratch/PROJECT/USER.PROJECT ACCOUNT HOME/y"
 
 
+def test_a_row_that_asks_for_a_name_is_no_difference_once_the_name_is_out(tmp_path: Path) -> None:
+    """Olivia's group is `nn` with digits and `k`; a capture has a word in its place."""
+    facts = site(cluster("olivia"), "nn1234k", USER="kari")
+    (row,) = [q for q in examination.questions(facts) if q.name == "verify id -Gn"]
+    capture.write(tmp_path / "mine.json", facts, [(row, Answer(out="kari nn1234k\n"))])
+    assert "nn1234k" not in (tmp_path / "mine.json").read_text()
+    (line,) = capture.examined(tmp_path / "mine.json", facts)
+    assert line.verdict is Verdict.SILENT
+    assert "names you or your project" in line.found
+    capture.write(tmp_path / "other.json", facts, [(row, Answer(out="kari users\n"))])
+    (line,) = capture.examined(tmp_path / "other.json", facts)
+    assert line.verdict is Verdict.DIFFERS, "a group that is not there is one"
+
+
 def test_an_existing_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
     path.write_text("mine")

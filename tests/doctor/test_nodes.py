@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hpctrain.doctor import nodes
+from hpctrain.doctor import nodes, together
 from hpctrain.doctor.question import Answer, Finding, Verdict
 from hpctrain_job import node_answers
 from hpctrain_job.node_answers import PYTHON
@@ -21,6 +21,18 @@ from tests.doctor.rig import cluster, site
 
 OK, DIFFERS, UNKNOWN, SILENT = Verdict.OK, Verdict.DIFFERS, Verdict.UNKNOWN, Verdict.SILENT
 GOOD = {
+    "all-reduce": json.dumps(
+        {
+            "world": 2,
+            "rank": 0,
+            "engine": "NCCL 2.26.6",
+            "device": "cuda",
+            "operations": {
+                "all_reduce": {"right": True, "seconds": 0.004, "bytes": 2**26},
+                "all_to_all": {"right": True, "seconds": 0.004, "bytes": 2**26},
+            },
+        }
+    ),
     "gpus": "97871\n97871\n97871\n97871\n",
     "driver": "565.57.01\n",
     "memory_gb": "880000000\n",
@@ -38,7 +50,7 @@ GOOD = {
 
 def lines(**reports: Mapping[str, Any]) -> dict[str, Finding]:
     """Fact -> line, where these nodes answered (host -> what differs from a good node's answers)."""
-    asked_of = nodes.questions(site(cluster("isambard")))
+    asked_of = nodes.questions(site(cluster("isambard")), nodes=len(reports))
     now = time.time()
     answers = {
         host: {
@@ -58,7 +70,8 @@ def differing(found: Mapping[str, Finding]) -> set[str]:
 
 
 def test_the_names_of_good_answers_are_those_of_the_questions() -> None:
-    assert {q.name for q in nodes.questions(site(cluster("isambard")))} >= GOOD.keys()
+    assert {q.name for q in nodes.questions(site(cluster("isambard")), nodes=2)} >= GOOD.keys()
+    assert "all-reduce" not in {q.name for q in nodes.questions(site(cluster("isambard")))}
 
 
 def test_nodes_as_the_facts_have_them_are_told_once() -> None:
@@ -68,6 +81,17 @@ def test_nodes_as_the_facts_have_them_are_told_once() -> None:
     assert found["the clock beside the login node's"].verdict is OK
     assert found["version of plugin"].verdict is OK
     assert not [fact for fact in found if " on nid" in fact]
+    assert found[together.VALUES].found == "right: all_reduce, all_to_all over NCCL 2.26.6"
+    assert found[together.BANDWIDTH].found == "16.78 GB/s a node, 64 MB over NCCL 2.26.6"
+
+
+def test_the_slowest_node_is_the_bandwidth_and_sockets_are_named_as_such() -> None:
+    row = json.loads(GOOD["all-reduce"])
+    row["engine"] = "sockets"
+    row["operations"]["all_reduce"]["seconds"] = 0.4
+    found = lines(nid1={}, nid2={"all-reduce": json.dumps(row)})
+    assert found[together.BANDWIDTH].found == "0.17 GB/s a node, 64 MB over sockets"
+    assert "TCP alone was measured" in found[together.BANDWIDTH].todo
 
 
 @pytest.mark.parametrize(
@@ -78,6 +102,8 @@ def test_nodes_as_the_facts_have_them_are_told_once() -> None:
         ({"memory_gb": "400000000\n"}, "memory of a node (GB)"),
         ({"cores_per_node": "72\n"}, "cores of a node"),
         ({"role nodelocal": "at=/dev/shm\nfolder=1\n"}, "role nodelocal"),
+        ({"all-reduce": GOOD["all-reduce"].replace("true", "false", 1)}, together.VALUES),
+        ({"all-reduce": '{"world": 2, "rank": 1, "fault": "1 of 2 came within 20 s"}'}, together.VALUES),
         ({"interface": "eth0\nlo\n"}, "the fast network's interface"),
         ({"ahead": 600}, "the clock beside the login node's"),
         ({"ahead": -600}, "the clock beside the login node's"),
@@ -102,7 +128,7 @@ def test_a_node_that_says_nothing_is_counted() -> None:
 
 @pytest.mark.parametrize("name", sorted(HOMES))
 def test_every_question_has_its_own_name_and_a_line_without_an_answer(name: str) -> None:
-    questions = nodes.questions(site(cluster(name)))
+    questions = nodes.questions(site(cluster(name)), nodes=2)
     assert len({q.name for q in questions}) == len(questions)
     for question in questions:
         for answer in (Answer(fault="it is not here"), Answer(), Answer(out="\x00?\n", code=3)):

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from hpctrain.doctor import together
 from tests.e2e.product import Product
 from tests.e2e.terminal import typed
 from tests.e2e.test_on_slurm import on_rig, pair, until
@@ -78,6 +79,9 @@ def test_doctor_asks_two_nodes_in_one_job(alice: Product, slurm: Rig) -> None:
     assert re.fullmatch(r"2: (\S+):0 \1:1", rows["nodes that answered"]["found"]), "the rig is one host"
     assert rows["the clock beside the login node's"]["verdict"] == "ok"
     assert rows["cgroup of this shell"]["verdict"] == "not known"
+    assert rows[together.VALUES]["found"] == "right: all_reduce over sockets", rows
+    assert re.fullmatch(r"\d+\.\d\d GB/s a node, 16 MB over sockets", rows[together.BANDWIDTH]["found"])
+    assert "--python" in rows[together.BANDWIDTH]["todo"]
     assert slurm.run("squeue", "-h", "-ualice", "-o%i").stdout == ""
     assert "--job -N 2" in alice("doctor", "rig", "-N", "2", code=2).stderr
     late = alice("doctor", "rig", "--job", "-N", "9", code=2).stderr

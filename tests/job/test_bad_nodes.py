@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain_job import bad_nodes
-from hpctrain_job.bad_nodes import DAY, PERSON, WEEK, Finding, Place
+from hpctrain_job.bad_nodes import DAY, PERSON, WEEK, NodeFinding, Place
 from hpctrain_job.files import trust
 from tests.conftest import ROOT
 
@@ -24,8 +24,8 @@ def place(tmp_path: Path, *owners: str, is_shared: bool = False) -> Place:
     return Place(f"{tmp_path}/role/nodes-olivia-", trust.Accepted(owners), is_shared)
 
 
-def finding(node: str, at: float, kind: str = "died", until: float = 0.0) -> Finding:
-    return Finding(node, kind, "job 7", at, until)
+def finding(node: str, at: float, kind: str = "died", until: float = 0.0) -> NodeFinding:
+    return NodeFinding(node, kind, "job 7", at, until)
 
 
 def names(where: Place, now: float = NOW) -> list[str]:
@@ -168,10 +168,10 @@ def test_a_project_reads_what_is_shared(
 
 WRITER = """
 import sys
-from hpctrain_job.bad_nodes import Finding, Place
+from hpctrain_job.bad_nodes import NodeFinding, Place
 place = Place(sys.argv[1])
 for number in range(60):
-    place.add([Finding(f"n{sys.argv[2]}-{number}", "died", "x" * 900, float(sys.argv[3]))])
+    place.add([NodeFinding(f"n{sys.argv[2]}-{number}", "died", "x" * 900, float(sys.argv[3]))])
 """
 
 

@@ -75,8 +75,9 @@ def test_a_result_that_no_place_may_keep_is_told_with_the_path(
     [("venv", True, True), ("edf", True, False), ("edf", False, True), ("", False, True)],
 )
 def test_modules_are_not_loaded_for_a_container_that_ignores_them(
-    cluster: Cluster, technology: str, inside: bool, loaded: bool
+    run: RunSpec, cluster: Cluster, technology: str, inside: bool, loaded: bool
 ) -> None:
+    run = attrs.evolve(run, environment=attrs.evolve(run.environment, use=technology))
     cluster = attrs.evolve(
         cluster,
         modules=Modules(source="doc", run=("gcc",), unless=("edf",)),
@@ -88,7 +89,7 @@ def test_modules_are_not_loaded_for_a_container_that_ignores_them(
     )
     layers = (
         facts.cluster_layer(cluster, train, technology),
-        facts.training_layer(cluster, train, technology),
+        facts.training_layer(cluster, train, run),
     )
     modules = [module for layer in layers for module in layer.modules]
     assert modules == ([Module.parse("gcc"), Module.parse("nccl")] if loaded else [])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpctrain.cli.show.explain import explain_lines
+from hpctrain.errors import ConfigError
 from hpctrain.plan.explain import explain
 from hpctrain.session import Session
 from hpctrain.ui.term import Term
@@ -71,3 +72,34 @@ def test_a_key_is_explained_with_its_value(session: Session, key: str, said: str
 def test_what_core_filled_in_is_said(session: Session) -> None:
     (entry,) = explain(session.plan(), "assets.data.sha256")
     assert explain_lines([entry], Term(io.StringIO()))[0].endswith("  follows from other keys")
+
+
+def test_the_end_of_a_key_is_enough(session: Session) -> None:
+    assert [entry["name"] for entry in explain(session.plan(), "revision")] == [
+        "assets.data.revision", "assets.model.revision",
+    ]  # fmt: skip
+    names = [entry["name"] for entry in explain(session.plan(), "use")]
+    assert names == sorted(names)
+    assert {"environment.use", "train.use"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "notes"),
+    [
+        (
+            "resources.tiem",
+            '[resources] has no key "tiem"',
+            ("similar names: resources.time, resources.vet, resources.mail",),
+        ),
+        ("torch", 'nothing in this plan is called "torch"', ()),
+        ("NO_SUCH_NAME", "no step of this plan has a variable NO_SUCH_NAME, and no fact of", ()),
+    ],
+)
+def test_what_is_not_there_is_said_and_nothing_else_is_proposed(
+    session: Session, name: str, message: str, notes: tuple[str, ...]
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        explain(session.plan(), name)
+    (problem,) = caught.value.problems
+    assert problem.message.startswith(message)
+    assert (problem.notes, problem.hint) == (notes, "hpctrain plan --json lists every name")

@@ -244,6 +244,7 @@ def test_site_file_is_found(tmp_path: Path) -> None:
 
 def test_settings_file_is_found(tmp_path: Path) -> None:
     assert read_settings({"HOME": str(tmp_path)}) == Settings()
+    assert read_settings({"HOME": str(tmp_path), "HPCTRAIN_SETTINGS": "/dev/null"}) == Settings()
     with pytest.raises(ConfigError, match="does not exist"):
         read_settings({"HPCTRAIN_SETTINGS": str(tmp_path / "gone.toml")})
     folder = tmp_path / "xdg/hpctrain"

@@ -55,6 +55,39 @@ def test_what_a_running_job_of_two_nodes_tells() -> None:
     assert job.queue_options == ("-q capacity",)
 
 
+def test_an_array_counts_as_the_jobs_that_it_still_is() -> None:
+    """Two of its four run and two wait, which PBS lists as one job of one node."""
+    array = answer("qstat", "json: array, B")
+
+    def say(argv: tuple[str, ...]) -> Answer:
+        return Answer(argv, 0, "253[].pbs\n", "") if argv[0] == "qselect" else array
+
+    for jobs in (pbs_query.of_project("m1234", Recorded(say)), pbs_query.states((), (), Recorded(say))):
+        assert [(job.state, job.node_count) for job in jobs] == (
+            [(State.RUNNING, 1)] * 2 + [(State.QUEUED, 1)] * 2
+        )  # fmt: skip
+    (one,) = pbs_query.states(("253[].pbs",), (), Recorded(say))
+    assert (one.id, one.state) == ("253[].pbs", State.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("json: one sub-job", [("253[1].pbs", State.RUNNING, None)]),
+     ("json -x -t: finished array with sub-jobs",
+      [("254[].pbs", State.FAILED, 1), ("254[0].pbs", State.DONE, 0), ("254[1].pbs", State.FAILED, 1),
+       ("254[2].pbs", State.FAILED, 2)])],
+)  # fmt: skip
+def test_the_states_of_sub_jobs(name: str, expected: list[tuple[str, State, int | None]]) -> None:
+    jobs = pbs_query.parsed(answer("qstat", name).out)
+    assert [(job.id, job.state, job.exit_code) for job in jobs] == expected
+
+
+def test_a_sub_job_that_is_over_while_others_run_is_unknown_without_its_status() -> None:
+    row = {"job_state": "X", "array_id": "253[].pbs"}
+    (job,) = pbs_query.parsed(json.dumps({"Jobs": {"253[0].pbs": row}}))
+    assert job.state is State.UNKNOWN
+
+
 def test_a_routed_job_counts_in_both_queues() -> None:
     assert read("route: two nodes: qstat", "waiting").queue_options == ("-q large", "-q prod")
 

@@ -255,6 +255,21 @@ def test_the_jobs_of_a_project_are_those_of_all_its_users(on_slurm: Site, slurm:
         slurm.run("scancel", *ids.values())
 
 
+def test_an_array_counts_as_the_jobs_that_it_still_is(on_slurm: Site, slurm: Rig) -> None:
+    options = ("--parsable", "--account=p1", "--array=0-4%2", "--output=/dev/null", "--wrap=sleep 60")
+    array = slurm.run("sbatch", *options, cwd="/tmp").stdout.strip()
+    try:
+        wait_for("two run", lambda: len(slurm.run("squeue", "-htR", f"-j{array}").stdout.splitlines()) == 2)
+        for project, account in ((True, "p1"), (False, "")):
+            jobs = plugin.query_jobs((), (), account, project, on_slurm.tools)
+            live = [job.state for job in jobs if not job.state.over]
+            assert sorted(live, key=str) == [State.QUEUED] * 3 + [State.RUNNING] * 2
+        (one,) = states((array,), (), on_slurm.tools)
+        assert one.state in (State.QUEUED, State.RUNNING)
+    finally:
+        slurm.run("scancel", array)
+
+
 def test_the_place_in_the_queue_is_that_of_the_scheduler(on_slurm: Site, slurm: Rig) -> None:
     """All nodes are taken: who waits stands in line, and who waits for a step does not."""
     taking = slurm.run("sbatch", "--parsable", "--exclusive", "--nodes=2", "--wrap=sleep 300").stdout.strip()

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 if (($# == 0)); then
-  set -- git strace fish zsh ccache g++ fonts-dejavu-core
+  set -- git strace fish zsh tmux ccache g++ fonts-dejavu-core
   [[ -e $(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h ]] || set -- "$@" python3-dev
   # Ubuntu has no such package, but may have a browser
   [[ $(type -P chromium chromium-browser google-chrome) ]] || set -- "$@" chromium

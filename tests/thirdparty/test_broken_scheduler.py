@@ -61,13 +61,17 @@ class Login:
         """Oak's module with other answers."""
         rewrite(self.installed.site / "hpctrain_oak.py", PLUGIN.format(**(WHOLE | changes)))
 
-    def __call__(self, *argv: str) -> tuple[int, str]:
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         home = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "USER": "me", "LANG": "C.UTF-8"}
         program = str(self.installed.folder / "bin/hpctrain")
         done = subprocess.run(
             [program, *argv], cwd=self.folder, env=home, capture_output=True, text=True, timeout=120
         )
         assert "Traceback" not in done.stderr
+        return done
+
+    def __call__(self, *argv: str) -> tuple[int, str]:
+        done = self.run(*argv)
         return done.returncode, done.stderr
 
     def submit(self) -> tuple[int, str]:
@@ -204,15 +208,25 @@ PROMISES = {
 }
 
 
+@pytest.mark.parametrize("command", ["plan", "check", "submit", "eject"])
 @pytest.mark.parametrize("key", PROMISES)
-def test_what_it_cannot_do_is_refused_before_anything_is_written(login: Login, key: str) -> None:
+def test_what_it_cannot_do_is_refused_by_every_command(login: Login, key: str, command: str) -> None:
     login.plugin()
     facts = login.installed.site / "hpc_lumi/cluster.toml"
     facts.write_text(re.sub(r"jobs_per_user *= \d+", "jobs_per_user = 2", facts.read_text()))
     values, message = PROMISES[key]
-    code, error = login(
-        "submit", "run.toml", "--account", "abc123", *(word for value in values for word in ("--set", value))
-    )
+    words = [word for value in values for word in ("--set", value)]
+    code, error = login(command, "run.toml", "--account", "abc123", *words)
     assert (code, message in error) == (2, True), error
     assert f"resources.{key}" in error
     assert not login.runs
+    assert not (login.folder / "two-nodes").exists()  # where eject would have written
+
+
+def test_nodes_that_it_does_not_measure_are_said(login: Login) -> None:
+    login.plugin()
+    argv = ("plan", "run.toml", "--account", "abc123")
+    shown = login.run(*argv, "--set", "resources.vet=true").stdout
+    assert "oak measures no node of lumi before the training" in shown
+    assert "\nvetting" not in shown
+    assert "measures" not in login.run(*argv).stdout

@@ -25,7 +25,6 @@ from hpctrain.model.cluster import Cluster, Storage
 from hpctrain.runfile.facts import load_facts
 from tests.twin import captured_slurm, recorded
 from tests.twin.captured_modules import Modules
-from tests.twin.captured_slurm import ACCOUNT, PROJECT
 from tests.twin.plain import is_name, is_path, is_value
 from tests.twin.site_file import HERE, ROOT, Honest, Library, Overlay, Proxy, Site, overlay_of
 
@@ -37,7 +36,9 @@ UNKNOWN_VERSION = "2.0.0"
 """Of a library whose file does not say it: it exports what the first ones did."""
 _VOLATILE = re.compile(r"(?<=kib=)(\d+) \d+|(?<=files=)(\d+) \d+|(?<=\"ahead\": )-?\d+()")
 """What another look finds otherwise: what is free, and how far the clock is off."""
-TEMPLATES = {"ACCOUNT": "{account}", "PROJECT": PROJECT, "UID": "{uid}", "USER": "{user}"}
+ACCOUNT = "capture.p1"
+"""Of a cluster without a twin of ours; a capture has a word in the place of the real one."""
+TEMPLATES = {"ACCOUNT": "{account}", "UID": "{uid}", "USER": "{user}"}
 """What a capture has in the place of names, as an overlay spells it."""
 _WORD = re.compile(r"(?<![A-Za-z0-9])(?:ACCOUNT|PROJECT|UID|USER)(?![A-Za-z0-9])")
 _PRINTENV = re.compile(r"printenv((?: \w+)+)\Z")
@@ -59,13 +60,14 @@ def site(path: Path) -> Site:
     one = read(path)
     home = _distribution(one.cluster)
     cluster = load_facts(home / f"hpc_{one.cluster}").cluster
-    asked = examination.site_of(cluster, {"HOME": "/", "USER": "alice"}, ACCOUNT)
+    account = _account(one.cluster)
+    asked = examination.site_of(cluster, {"HOME": "/", "USER": "alice"}, account)
     questions = {question.name: question.expected for question in examination.questions(asked)}
     # Whoever wrote the file cannot ask what the facts do not: a variable of every shell, a program's name.
     answers = {name: answer for name, answer in one.answers.items() if name in questions}
     facts = "" if home.parent == ROOT else str(home.relative_to(HERE))
     try:
-        overlay = _overlay(asked, answers, questions, facts)
+        overlay = _overlay(asked, answers, questions, facts, account)
     except (ValueError, IndexError, KeyError, TypeError) as error:
         raise ConfigError.of("capture", f"{path} holds an answer that no machine gives: {error}") from None
     return Site(name=one.cluster, cluster=_measured(cluster, answers), overlay=overlay, distribution=home)
@@ -105,7 +107,14 @@ def _distribution(cluster: str) -> Path:
     return ROOT / f"hpc_{cluster}"
 
 
-def _overlay(asked: Asked, answers: Mapping[str, Answer], expected: Mapping[str, str], facts: str) -> Overlay:
+def _account(cluster: str) -> str:
+    """As this site spells accounts, where its twin knows it: groups and folders are named after them."""
+    return overlay_of(cluster).account if (HERE / f"sites/{cluster}.toml").exists() else ACCOUNT
+
+
+def _overlay(
+    asked: Asked, answers: Mapping[str, Answer], expected: Mapping[str, str], facts: str, account: str
+) -> Overlay:
     cluster = asked.cluster
 
     def out(name: str) -> str:
@@ -114,20 +123,21 @@ def _overlay(asked: Asked, answers: Mapping[str, Answer], expected: Mapping[str,
     modules = Modules.of(answers, expected)
     return Overlay(
         login=name if is_name(name := out("name").strip()) else "login",
-        account=ACCOUNT,
+        account=account,
         node=captured_slurm.nodes(cluster, answers),
         honest=HONEST,
         facts=facts,
         home="/home/{user}",
         edf="container_engine" in cluster.facts,
-        slurm=captured_slurm.conf(answers),
-        accounting=captured_slurm.accounting(cluster.name, answers),
+        slurm=captured_slurm.conf(answers, account),
+        accounting=captured_slurm.accounting(account, answers),
         system_modules=modules.system,
         module=modules.files,
         library=tuple(_libraries(out("network stack"))),
-        variables=_variables(answers, expected.get("variables of paths", "").split()),
+        variables=_variables(answers, expected.get("variables of paths", "").split(), account),
         proxy=_proxy(answers),
         recorded=recorded.programs(answers),
+        made=tuple(_template(path, account) for path in _made(answers) if is_path(path)),
         present=tuple(
             filter(
                 is_path,
@@ -154,7 +164,7 @@ def _sized(row: Storage, answer: Answer | None) -> Storage:
     )
 
 
-def _variables(answers: Mapping[str, Answer], names: Sequence[str]) -> dict[str, str]:
+def _variables(answers: Mapping[str, Answer], names: Sequence[str], account: str) -> dict[str, str]:
     """Variables of a login shell, as a twin spells them; of `names` what is not told is the twin's own."""
     lines = answers["variables of paths"].out.splitlines() if "variables of paths" in answers else []
     pairs = [tuple(line.split("=", 1)) for line in lines if line.partition("=")[0] in names]
@@ -164,10 +174,15 @@ def _variables(answers: Mapping[str, Answer], names: Sequence[str]) -> dict[str,
             pairs += zip(words, values, strict=True) if len(values) == len(words) else ()
     variables = {name: f"/site/{name.lower()}" for name in names if name != "HOME"}
     for name, value in pairs:
-        template = _WORD.sub(lambda match: TEMPLATES[match[0]], value)
-        if template and "HOME" not in template and is_value(value):
-            variables[name] = template
+        if value and "HOME" not in value and is_value(value):
+            variables[name] = _template(value, account)
     return variables
+
+
+def _template(text: str, account: str) -> str:
+    """As an overlay spells it; `brics.p1` is the project p1, as for who wrote the capture."""
+    words = {**TEMPLATES, "PROJECT": account.rpartition(".")[2]}
+    return _WORD.sub(lambda match: words[match[0]], text)
 
 
 def _libraries(text: str) -> Iterator[Library]:
@@ -203,6 +218,14 @@ def _present(answers: Mapping[str, Answer]) -> Iterator[str]:
     for name, answer in answers.items():
         if name.startswith("verify ls /"):
             yield from (line for line in answer.out.splitlines() if line.startswith("/"))
+
+
+def _made(answers: Mapping[str, Answer]) -> Iterator[str]:
+    """The folders of roles that were there."""
+    for name, answer in answers.items():
+        at = re.match(r"at=(.+)\nfolder=1", answer.out)
+        if name.startswith("role ") and at:
+            yield at[1].replace("HOME", "/home/USER")
 
 
 def _named(paths: tuple[str, ...], modules: Modules, out: str) -> Iterator[str]:

@@ -13,9 +13,6 @@ from hpctrain.model.step import Need
 from tests.twin.plain import MOST, is_name, is_word
 from tests.twin.site_file import USERS, Node
 
-PROJECT = "p1"
-ACCOUNT = f"capture.{PROJECT}"
-"""Of the twin; a capture has a word in its place."""
 UP = 2
 """Nodes of a kind that run; the others are there on paper, powered down."""
 LIMITS = (
@@ -100,7 +97,7 @@ def nodes(cluster: Cluster, answers: Answers) -> tuple[Node, ...]:
     )
 
 
-def conf(answers: Answers) -> tuple[str, ...]:
+def conf(answers: Answers, account: str) -> tuple[str, ...]:
     """Of slurm.conf: nodes that are powered down, then partitions."""
     kinds = _kinds(answers)
     away = [(shape, names[UP:]) for (shape, _), names in kinds.items() if names[UP:]]
@@ -118,20 +115,21 @@ def conf(answers: Answers) -> tuple[str, ...]:
         members = [name for name in names_of(record.get("Nodes", "")) if name in known]
         words = [f"{key}={record[key]}" for key in LIMITS if record.get(key, "") not in UNSAID]
         words = [word for word in words if is_word(word)]
-        text = " ".join(words).replace("=ACCOUNT", f"={ACCOUNT}")
+        text = " ".join(words).replace("=ACCOUNT", f"={account}")
         text = re.sub(r"AllowGroups=\S+", "AllowGroups=project", text)
         result.append(f"PartitionName={record['PartitionName']} Nodes={ranges(members)} {text}")
     return tuple(result)
 
 
-def accounting(name: str, answers: Answers) -> tuple[str, ...]:
+def accounting(account: str, answers: Answers) -> tuple[str, ...]:
     """sacctmgr's words; none where the machine has no accounting."""
     count = _out(answers, "your accounts").split().count("ACCOUNT")
     rows = [line.split("|") for line in _out(answers, "limits of the QoS").splitlines()]
     rows = [row for row in rows if len(row) == 4 and is_name(row[0]) and all(map(is_word, row))]
     if not count:
         return ()
-    accounts = [ACCOUNT, *(f"other{number}.{PROJECT}" for number in range(1, count))]
+    _, dot, project = account.partition(".")
+    accounts = [account, *(f"other{number}{dot}{project}" for number in range(1, count))]
     every = ",".join(dict.fromkeys(("normal", *(row[0] for row in rows))))
     lines: list[str] = []
     for qos, wall, submitted, tres in rows:

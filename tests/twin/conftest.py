@@ -1,5 +1,5 @@
 """The twins' own fixtures."""
 
-from tests.twin.fixtures import accounted, torch, twin
+from tests.twin.fixtures import accounted, own_twin, torch, twin
 
-__all__ = ["accounted", "torch", "twin"]
+__all__ = ["accounted", "own_twin", "torch", "twin"]

@@ -84,7 +84,6 @@ BEFORE = {
     "olivia": {
         "hardware.nodes",
         "the arm64 manifest of the base image has the digest in hpctrain's table",
-        "the members of a project are the Unix group of its account's name",
     },
 }
 """What a twin is not: x86_64, Debian's Slurm, Apptainer, compiler and Lmod, two nodes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 
@@ -12,14 +13,11 @@ from tests.twin import rootfs
 from tests.twin.life import NoTwin, Twin
 
 Start = Callable[[str], Twin]
+_numbers = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def twin() -> Iterator[Start]:
-    """`twin("frontier")`: that twin, up, shared by the tests of one module.
-
-    A twin is up in half a second, and what one module leaves on it is never what another one stands on.
-    """
+def _started() -> Iterator[Start]:
+    """`start("frontier")`: that twin, up; the same one again until the end."""
     reason = rootfs.missing()
     needs("twin", not reason, reason)
     try:
@@ -30,7 +28,7 @@ def twin() -> Iterator[Start]:
 
     def start(name: str) -> Twin:
         if name not in running:
-            fresh = Twin(f"{name}-{os.getpid()}", name)
+            fresh = Twin(f"{name}-{os.getpid()}.{next(_numbers)}", name)
             try:
                 running[name] = fresh.up(tied=True)
             except (NoTwin, rootfs.NoRoot) as error:
@@ -40,6 +38,21 @@ def twin() -> Iterator[Start]:
     yield start
     for one in running.values():
         one.down()
+
+
+@pytest.fixture(scope="module")
+def twin() -> Iterator[Start]:
+    """Twins that the tests of one module share.
+
+    A twin is up in half a second, and what one module leaves on it is never what another one stands on.
+    """
+    yield from _started()
+
+
+@pytest.fixture
+def own_twin() -> Iterator[Start]:
+    """Twins of one test alone, for tests that compare all that is there, or break it."""
+    yield from _started()
 
 
 @pytest.fixture(scope="module")

@@ -116,6 +116,8 @@ class Overlay:
     """A program's path, and the script that gives the answers which a capture recorded."""
     present: tuple[str, ...] = ()
     """Files that are there and empty."""
+    made: tuple[str, ...] = ()
+    """Folders that alice made before: of somebody who has runs already."""
 
 
 @attrs.frozen(kw_only=True)
@@ -175,8 +177,11 @@ class Site:
     def fill(self, path: str, user: str) -> str:
         """A path of the facts for one user of the twin."""
         account = self.overlay.account
-        project = self.cluster.project_of(account)
-        return self.template(path).format(user=user, uid=USERS[user], account=account, project=project)
+        fields = {"user": user, "uid": USERS[user], "account": account}
+        fields["project"] = self.cluster.project_of(account)
+        if "{home}" in path:
+            fields["home"] = self.home(user)
+        return self.template(path).format(**fields)
 
     def home(self, user: str) -> str:
         """Where a user is after logging in."""

@@ -7,6 +7,7 @@ of the project's is full when the site's would be.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 import attrs
 
@@ -50,6 +51,8 @@ def folders(site: Site, *, local: bool) -> list[Folder]:
         if role.node_local == local:
             for folder in _folders(site, role):
                 made[folder.path] = _wider(made.get(folder.path, folder), folder)
+    if not local:
+        made |= {folder.path: folder for folder in _made_by_alice(site, tuple(made))}
     tops = {_top(path) for path in made} - {"/dev/shm"} - made.keys()
     return sorted([*made.values(), *(Folder(path=top, size=SIZE) for top in tops)], key=lambda f: f.path)
 
@@ -61,6 +64,16 @@ def _folders(site: Site, role: Storage) -> Iterable[Folder]:
         whose = ("700", uid, uid) if personal else ("2770", 0, PROJECT_GID)
         mode, owner, group = whose
         yield Folder(path=site.fill(path, user), mode=mode, uid=owner, gid=group, size=size, inodes=inodes)
+
+
+def _made_by_alice(site: Site, given: tuple[str, ...]) -> Iterable[Folder]:
+    """What she made below the site's own folders, with all on the way to it."""
+    uid = USERS["alice"]
+    for template in site.overlay.made:
+        path = PurePosixPath(site.fill(template, "alice"))
+        for part in map(str, (path, *path.parents)):
+            if part not in given and any(part.startswith(f"{folder}/") for folder in given):
+                yield Folder(path=part, mode="700", uid=uid, gid=uid)
 
 
 def _wider(one: Folder, other: Folder) -> Folder:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from hpctrain.doctor import together
 from tests.twin import captured
 from tests.twin.disagreements import BEFORE, CHANGES, CLOCK_PORT, SLOW_CLOCK
 from tests.twin.faults import fault
 from tests.twin.fixtures import Start
-from tests.twin.life import Twin
+from tests.twin.life import TORCH, Twin, torch_python
 from tests.twin.services.inside import ready, shadow
 from tests.twin.user import User
 
@@ -49,12 +50,13 @@ def site(start: Start, name: str, accounting: Callable[[], Twin] | None = None) 
     return User(twin, folder="doctor")
 
 
-def test_compute_nodes_of_isambard(twin: Start) -> None:
+def test_compute_nodes_of_isambard(own_twin: Start, tmp_path: Path) -> None:
     """Two of them in one job; its GPUs answer nothing and its memory is that of one computer."""
-    user = site(twin, "isambard")
+    user = site(own_twin, "isambard")
     account = user.twin.site.overlay.account
     words = ("doctor", "--account", account, "--seconds", "240", "--job", "-N", "2", "--json")
-    done = user.hpctrain(*words, timeout=600, env={"HPCTRAIN_SITE": ""})
+    python = ("--python", f"{TORCH}/bin/python") if torch_python() else ()
+    done = user.hpctrain(*words, *python, timeout=600, env={"HPCTRAIN_SITE": ""})
     told = json.loads(done.stdout)
     assert "findings" in told, done.stdout + done.stderr
     rows = {row["fact"]: row for row in told["findings"] if row["area"] == "compute nodes"}
@@ -65,15 +67,19 @@ def test_compute_nodes_of_isambard(twin: Start) -> None:
     assert any(fact.startswith("plugin-all-to-all: plugin 1.8.1") for fact in rows)
     assert rows["the clock beside the login node's"]["verdict"] == "ok"
     assert rows["role nodelocal"]["verdict"] == "ok"
+    engine = "gloo" if torch_python() else "sockets"
+    assert rows[together.VALUES]["found"].endswith(f"over {engine}"), done.stdout
+    assert rows[together.BANDWIDTH]["found"].endswith(f"over {engine}"), done.stdout
+    _rebuilt(user, tmp_path)  # the capture of somebody who has run something here
 
 
 @pytest.mark.parametrize("name", sorted(CHANGES))
 def test_the_site_as_it_is_its_capture_and_ten_changes(
-    name: str, twin: Start, request: pytest.FixtureRequest, tmp_path: Path
+    name: str, own_twin: Start, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Nothing is invented, a twin of the capture answers alike, and what changes then is found, all of it."""
     accounting = (lambda: request.getfixturevalue("accounted")) if name == "frontier" else None
-    user = site(twin, name, accounting)
+    user = site(own_twin, name, accounting)
     assert differing(examined(user)) == BEFORE[name]
     _rebuilt(user, tmp_path)
     changes = CHANGES[name]
@@ -115,8 +121,8 @@ def _put(user: User, path: Path) -> str:
     return f"{user.folder}/capture.json"
 
 
-def test_a_controller_that_hangs_is_a_line(twin: Start) -> None:
-    user = site(twin, "isambard")
+def test_a_controller_that_hangs_is_a_line(own_twin: Start) -> None:
+    user = site(own_twin, "isambard")
     fault(user.twin, "ctld-freeze", "50")
     lines = examined(user, seconds=45)
     silent = {fact for fact, row in lines.items() if row["verdict"] == "could not be asked"}

@@ -1,21 +1,25 @@
-"""Vetting on a real Slurm: a slow node, one without a GPU, one with a wrong product are out within a minute.
+"""Vetting on a real Slurm: a slow node, one without a GPU, one with a wrong product are out within a minute,
+and so are those with whom no collective works, by gloo and by sockets.
 
 All nodes are this machine, so what is wrong with one is a stand-in: its nvidia-smi prints what a file says,
-its Python multiplies slowly, or wrongly.
+its Python multiplies slowly, or wrongly; its network gives other values, or never answers.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from hpctrain.model.job import State
+from hpctrain.model.layer import EnvVar, How
 from hpctrain.model.plan import Plan
 from hpctrain_job.chain.decision import Cause
 from hpctrain_job.exit_codes import TOO_FEW_NODES
@@ -35,13 +39,19 @@ PYTHON = """\
 #!/bin/bash
 # this machine's Python; on a node with a fault in {dir}/bad it is the stand-in of a bad processor
 case "$*" in
-  *vet.node*) export PYTHONPATH=$PYTHONPATH:{dir}/bad/$SLURMD_NODENAME ;;
+  *vet.{part}*) export PYTHONPATH=$PYTHONPATH:{dir}/bad/$SLURMD_NODENAME ;;
 esac
-exec /usr/bin/python3 "$@"
+exec {python} "$@"
 """
 BAD = {
     "slow": "import operator\nreal = operator.mul\n"
     "def mul(a, b):\n    sum(range(30))\n    return real(a, b)\noperator.mul = mul\n",
+    "silent": "import time\nfrom hpctrain_job.collectives import measured\n"
+    "measured.measured = lambda *_: time.sleep(600)\n",
+    "lying": "from hpctrain_job.collectives import ring\nreal = ring._exchanged\n"
+    "ring._exchanged = lambda *words: (data := real(*words))[:-1] + bytes([data[-1] ^ 1])\n",
+    "lying gloo": "from torch import distributed\nreal = distributed.all_reduce\n"
+    "distributed.all_reduce = lambda values: (real(values), values[7].add_(1))\n",
     "wrong": "import operator\nreal = operator.mul\n"
     "operator.mul = lambda a, b: real(a, b) + (a % 1000 == 7)\n",
 }
@@ -53,11 +63,20 @@ def rig() -> Iterator[Rig]:
     """A Slurm of five nodes with a GPU each."""
     reason = missing()
     needs("slurm", not reason, reason)
-    rig = Rig(Conf(nodes=5, gpus=4, kill_wait=6)).up()
+    with_torch = os.environ.get("HPCTRAIN_TORCH_PYTHON", "")
+    environments = [str(Path(with_torch).parents[2])] if with_torch else []
+    rig = Rig(Conf(nodes=5, gpus=4, kill_wait=6), keep=environments).up()
     tools = rig.dir / "sbin"
     tools.mkdir()
-    for path, text in ((tools / "nvidia-smi", SMI), (rig.dir / "python", PYTHON)):
-        path.write_text(text.replace("{dir}", str(rig.dir)))
+    for path, text, part, python in (
+        (tools / "nvidia-smi", SMI, "", ""),
+        (rig.dir / "outside/python", PYTHON, "node", "/usr/bin/python3"),
+        (rig.dir / "plain/python", PYTHON, "sweep", "/usr/bin/python3"),
+        (rig.dir / "torch/python", PYTHON, "sweep", with_torch),
+    ):
+        path.parent.mkdir(exist_ok=True)
+        here = text.replace("{dir}", str(rig.dir)).replace("{part}", part)
+        path.write_text(here.replace("{python}", python))
         path.chmod(0o755)
     assert rig.run("mount", "--bind", str(tools), "/usr/local/sbin").returncode == 0
     yield rig
@@ -76,23 +95,40 @@ def bad(rig: Rig, **faults: str) -> None:
             (rig.dir / "bad" / f"{node}.gpus").write_text(fault)
 
 
-def started(rig: Rig, name: str, *, in_job: int = 2, spares: int | None = None) -> ChainRun:
+def found(run: ChainRun) -> list[dict[str, Any]]:
+    """The findings of a run's vetting."""
+    path = run.path / "steps/train/vetted.jsonl"
+    assert path.exists(), run.log()
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def started(
+    rig: Rig, name: str, *, in_job: int = 2, spares: int | None = None, inside: str = "plain"
+) -> ChainRun:
+    """A job whose environment has one of the two Pythons."""
     planned = plan("slurm", TRAIN, total="10m", time="5m", nodes=2, machine=5, jobs=3, spares=spares)
-    planned = vetted(planned, in_job)
+    planned = vetted(planned, in_job, str(rig.dir / inside))
     root = rig.dir / "chains" / name
     root.mkdir(parents=True)
-    run = ChainRun.create(root, planned, environ(rig.bin), str(rig.dir / "python"))
+    run = ChainRun.create(root, planned, environ(rig.bin), str(rig.dir / "outside/python"))
     run.submit()
     return run
 
 
-def vetted(planned: Plan, in_job: int) -> Plan:
+def vetted(planned: Plan, in_job: int, path: str) -> Plan:
     """With `vet`, and so many nodes in the job, which a user asks for in Slurm's words."""
     ask = {"slurm": (f"--nodes={in_job}",)} if in_job > 2 else {}
     resources = attrs.evolve(planned.run.resources, vet=True, ask=ask)
     hardware = attrs.evolve(planned.cluster.hardware, gpu_kind="cuda")
+    (step,) = planned.steps
+    own = (
+        EnvVar(name="PATH", value=path, how=How.PREPEND, why="the environment", source="test"),
+        EnvVar(name="GLOO_SOCKET_IFNAME", value="lo", why="all nodes are one computer", source="test"),
+    )
+    step = attrs.evolve(step, around=attrs.evolve(step.around, env=(*step.around.env, *own)))
     return attrs.evolve(
         planned,
+        steps=(step,),
         run=attrs.evolve(planned.run, resources=resources),
         cluster=attrs.evolve(planned.cluster, hardware=hardware),
     )
@@ -102,7 +138,7 @@ def test_three_bad_nodes_of_five_are_left_out_and_the_job_trains_on_the_others(r
     bad(rig, n1="slow", n2="No devices were found\n", n4="wrong")
     run = started(rig, "in-job", in_job=5)
     run.until(State.DONE, State.FAILED, seconds=100)
-    findings = [json.loads(line) for line in (run.path / "steps/train/vetted.jsonl").read_text().splitlines()]
+    findings = found(run)
     assert {row["node"]: row["kind"] for row in findings} == {
         "n1": "slow", "n2": "GPUs missing", "n4": "wrong product",
     }, run.log()  # fmt: skip
@@ -113,6 +149,34 @@ def test_three_bad_nodes_of_five_are_left_out_and_the_job_trains_on_the_others(r
     )
     (first, *_) = run.attempts()
     assert (first.cause, set(first.lost_nodes)) == (Cause.FINISHED, {"n1", "n2", "n4"})
+
+
+@pytest.mark.parametrize(("inside", "engine"), [("plain", "sockets"), ("torch", "gloo")])
+def test_nodes_with_whom_no_collective_works_are_left_out(
+    rig: Rig, inside: str, engine: str, request: pytest.FixtureRequest
+) -> None:
+    """Each pair's other node has partners with whom all went well."""
+    if inside == "torch":
+        named = bool(os.environ.get("HPCTRAIN_TORCH_PYTHON"))
+        needs("torch", named, "HPCTRAIN_TORCH_PYTHON names no interpreter with torch")
+    lying = "lying" if inside == "plain" else "lying gloo"
+    bad(rig, n2=lying, n4="silent")
+    run = started(rig, f"pairs-{inside}", in_job=5, inside=inside)
+    run.until(State.DONE, State.FAILED, seconds=150)
+    log = run.log()
+    findings = found(run)
+    assert {row["node"]: row["kind"] for row in findings} == {
+        "n2": "wrong collective", "n4": "no collective",
+    }, log  # fmt: skip
+    assert f"collectives in pairs over {engine}" in log
+    (first, *_) = run.attempts()
+    assert (first.cause, set(first.lost_nodes)) == (Cause.FINISHED, {"n2", "n4"}), log
+    logs = "".join(path.read_text() for path in run.path.glob("logs/train.rank*.log"))
+    assert {line.split()[-1] for line in logs.splitlines() if line.startswith("trained")} <= {
+        "n1",
+        "n3",
+        "n5",
+    }
 
 
 def test_spare_nodes_take_the_place_of_unfit_ones_whose_guards_leave(rig: Rig) -> None:

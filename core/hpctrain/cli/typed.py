@@ -9,6 +9,7 @@ import attrs
 from attrs import frozen
 
 from hpctrain.errors import Problem
+from hpctrain.runfile.layers.sets import read_value
 
 COMMANDS = (
     "build", "check", "diff", "eject", "exec", "lock", "plan", "run", "shell", "stage", "submit", "tunnel",
@@ -68,7 +69,9 @@ def _as_option(problem: Problem) -> str:
     match = re.match(r"(?P<key>[\w.-]+)(?: = (?P<value>\S+)|, .*)?(?P<more> {3}.*|\Z)", problem.hint)
     if match is None:
         return ""
-    value = (match["value"] or "").strip('"')
+    value = match["value"] or ""
+    if isinstance(read_value(value.strip('"')), str):  # without quotes a "0" would be a number
+        value = value.strip('"')
     if option == "--on":
         return f"--on {value}" if match["key"] == "cluster" and value else ""
     if option != "--set":

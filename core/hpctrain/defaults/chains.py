@@ -67,7 +67,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
 
 def _attempts(links: chain.Chain) -> str:
     if links.attempts > 1:
-        return f"each of the {links.attempts} jobs of total"
+        return f"each of the {links.attempts} {links.unit} of total"
     return "a training that goes on with a spare node"
 
 
@@ -92,10 +92,10 @@ def _longer_jobs(plan: Plan, links: chain.Chain) -> Iterator[Problem]:
     _, longest, row = max(longer, key=lambda entry: entry[:2])
     time = min(longest, links.total)
     jobs = math.ceil(links.total.seconds / time.seconds)
-    several = f"{jobs} jobs" if jobs > 1 else "1 job"
+    several = f"{jobs} {links.unit}" if jobs > 1 else "1 job"
     yield Problem(
         code="longer-jobs",
-        message=f"total takes {links.attempts} jobs of {links.time.short} in {used.queue}, "
+        message=f"total takes {links.attempts} {links.unit} of {links.time.short} in {used.queue}, "
         f"and {several} of {time.short} in {row.name}",
         where="resources.total",
         hint=f'queue = "{row.name}"      (it is taken by name only)'

@@ -19,7 +19,7 @@ import attrs
 from attrs import frozen
 
 from hpctrain.doctor import examination
-from hpctrain.doctor.question import Answer, Examined, Question
+from hpctrain.doctor.question import Answer, Examined, Question, Verdict
 from hpctrain.doctor.site import Site
 from hpctrain.errors import ConfigError
 from hpctrain.run.system import files
@@ -35,6 +35,8 @@ FIRST_OF_USERS = 1000
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _NAMES_OF_OTHERS = re.compile(r"\b((?:Allow|Deny)(?:Accounts|Groups)=)(?!ALL\b|N/A|\(null\))\S+")
 
+_YOURS = "what was said names you or your project, and is not in this file"
+
 Answers = Iterable[tuple[Question, Answer]]
 
 
@@ -46,7 +48,7 @@ def write(path: Path, site: Site, answers: Answers) -> None:
         "schema": SCHEMA,
         "cluster": site.cluster.name,
         "at": now(),
-        "answers": {question.name: redact.answer(answer) for question, answer in pairs if question.argv},
+        "answers": {q.name: redact.answered(q, answer) for q, answer in pairs if q.argv},
     }
     with files.naming(path):
         files.write_new(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
@@ -107,16 +109,26 @@ class _Redactor:
         joined = "|".join(map(re.escape, longest)) or r"(?!)"
         self._names = re.compile(rf"(?<![A-Za-z0-9])(?:{joined})(?![A-Za-z0-9])", re.IGNORECASE)
 
-    def answer(self, answer: Answer) -> dict[str, Any]:
-        """The answer as JSON has it."""
-        fields = attrs.asdict(answer)
-        return {name: self.text(value) if isinstance(value, str) else value for name, value in fields.items()}
+    def answered(self, question: Question, answer: Answer) -> dict[str, Any]:
+        """The answer as JSON has it. One that is judged otherwise without the names that were taken out
+        counts as not given: whoever reads the file would find a difference that the machine has not."""
+        fields: dict[str, Any] = {
+            name: self.text(value) if isinstance(value, str) else value
+            for name, value in attrs.asdict(answer).items()
+        }
+        if _differing(question, Answer(**fields)) != _differing(question, answer):
+            fields["fault"] = _YOURS
+        return fields
 
     def text(self, text: str) -> str:
         text = scrub(text, self._secrets)
         text = _MAIL.sub(HIDDEN, text)
         text = _NAMES_OF_OTHERS.sub(r"\1ACCOUNT", text)
         return self._names.sub(lambda match: self._words[match[0].lower()], text)
+
+
+def _differing(question: Question, answer: Answer) -> set[str]:
+    return {line.fact for line in question.findings(answer) if line.verdict is Verdict.DIFFERS}
 
 
 def _identity(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

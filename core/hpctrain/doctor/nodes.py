@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from hpctrain.doctor import machine, network, stack, storage
+from hpctrain.doctor import machine, network, stack, storage, together
 from hpctrain.doctor.question import Answer, Examined, Finding, Question, Verdict
 from hpctrain.doctor.site import Site
 from hpctrain.errors import ConfigError
@@ -40,9 +40,11 @@ GPU_UNITS = {"cuda": 2**20, "rocm": 1}
 LESS_GPU_MEMORY = 0.9
 
 
-def questions(site: Site) -> tuple[Question, ...]:
-    """All that is asked of each node."""
+def questions(site: Site, nodes: int = 1, python: str = "") -> tuple[Question, ...]:
+    """All that is asked of each node; first what they do together, since they begin together. `python` is one
+    with torch there."""
     return (
+        *([together.question(site, python)] if nodes > 1 else ()),
         *_gpus(site),
         *machine.driver(site),
         *_memory(site),
@@ -104,7 +106,7 @@ def examined(
         found=f"{len(reports)}: {' '.join(reports)}" if reports else "none",
         todo="" if len(reports) == nodes else "hpctrain logs hpctrain-doctor",
     )
-    return (counted, *lines)
+    return (counted, *lines, *together.bandwidth(report["answers"] for report in reports.values()))
 
 
 def _of_node(questions: Sequence[Question], report: Mapping[str, Any], submitted: float) -> Iterator[Finding]:

@@ -22,6 +22,10 @@ _IN_TROUBLE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """What a program says that cannot ask its server; what is missing is told in other words."""
+_NO_SERVER = re.compile(
+    r"^s\w+: error: (?:resolve_ctls_from_dns_srv|fetch_config|.*unable to contact).*", re.MULTILINE
+)
+"""What Slurm's programs say where no Slurm is: a row's other programs may have answered."""
 
 
 def questions(site: Site) -> Iterator[Question]:
@@ -54,7 +58,7 @@ def _question(name: str, row: Verify, account: str) -> Question:
             yield _line(row, Verdict.OK, _line_of(text, match.start())[:MOST])
         elif absent := _NO_COMMAND.search(answer.out + answer.err):
             yield _line(row, Verdict.SILENT, f"{absent[1]} is not here", by_hand)
-        elif not answer.out.strip() and (trouble := _IN_TROUBLE.search(answer.err)):
+        elif trouble := (_NO_SERVER if answer.out.strip() else _IN_TROUBLE).search(answer.err):
             yield _line(row, Verdict.SILENT, trouble[0], by_hand)
         elif row.expect:
             yield _line(row, Verdict.DIFFERS, answer_text, f"{by_hand}; then mend what rests on it")

@@ -34,6 +34,8 @@ class Source:
     """The day on which somebody read it: 2026-07-22."""
     url: str = ""
     """Its address; one that is official has one."""
+    no_url: str = ""
+    """Why it has no address: nobody can look it up again."""
     sure: Literal["official", "vendor", "community", "measured", "inferred"] = "official"
     """What kind of page it is."""
 

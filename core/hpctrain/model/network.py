@@ -85,10 +85,11 @@ class Network:
     fabric: Literal["tcp", "slingshot", "infiniband"] = "tcp"
     """What the nodes are joined by; shown."""
     proof: str = ""
-    """A regular expression (as `grep -P` reads it) that rank 0's log shows when several nodes talk over
-    the fabric; with `refuse` it is looked for in every training on two or more nodes."""
+    """A regular expression, of Python, that the log of each node's first rank shows when several nodes talk
+    over the fabric; with `refuse` it is looked for in every training on two or more nodes."""
     refuse: str = ""
-    """A regular expression that proves a silent fall back to a slow network: the job ends, with its line."""
+    """A regular expression that proves a silent fall back to a slow network: the job ends, with its line, or
+    says so: `[resources] on_slow_network`."""
     interface: str = ""
     """The device of the fast network (hsn0); for your own hooks, core reads it nowhere."""
     var: tuple[NetVar, ...] = ()

@@ -76,6 +76,9 @@ class Resources:
     on_hang: Literal["say", "stop", "off"] | None = attrs.field(default=None, metadata=WHEN_SET)
     """When a training hangs: "say" which rank and node is to blame, as without this key; "stop" it too, so
     that the next job of `total` goes on without that node; "off": nobody watches."""
+    on_slow_network: Literal["stop", "say", "off"] | None = attrs.field(default=None, metadata=WHEN_SET)
+    """When a node of a training on several does not talk over the fast network: "stop" the job with the line
+    of its log, as without this key; "say" it and go on; "off": nobody looks."""
     vet: bool | None = attrs.field(default=None, metadata=WHEN_SET)
     """Measure each node before a training on several nodes begins; name the unfit ones and leave them out
     (Slurm). Default: from `[launch] vet_nodes` nodes on."""

@@ -80,7 +80,9 @@ class Numbers:
     hardware: float = 1.0
     """FLOPs that the hardware does for each that counts: HFU over MFU, where activations are recomputed."""
     memory_gb: float | None = None
-    """Of the fullest GPU."""
+    """Of the fullest GPU: weights, gradients and moments."""
+    activations_gb: float | None = None
+    """What a step's tokens take beside them when the backward pass begins."""
     loading_gb: float | None = None
     """Memory of a node while its ranks load the model, before it is on the GPUs."""
     saving_gb: float | None = None

@@ -112,7 +112,7 @@ def _layers(decisions: Decisions, item: Placed, network: tuple[Layer, ...]) -> l
         LeveledLayer(Level.CORE, facts.core_layer(step)),
         LeveledLayer(Level.PLACE, facts.place_layer(item.place)),
         LeveledLayer(Level.CLUSTER, facts.cluster_layer(cluster, step, decisions.run.environment.use)),
-        LeveledLayer(Level.CLUSTER, facts.training_layer(cluster, step, decisions.run.environment.use)),
+        LeveledLayer(Level.CLUSTER, facts.training_layer(cluster, step, decisions.run)),
         LeveledLayer(Level.STEP, step.layer),
         *(LeveledLayer(_level(layer), layer) for layer in from_hooks),
     ]

@@ -46,6 +46,11 @@ class Chain:
         """How many attempts are handed over when those before them have begun."""
         return max(0, self.attempts - self.links)
 
+    @property
+    def unit(self) -> str:
+        """What there are several of: one job that is queued again is many attempts."""
+        return "attempts" if self.requeue else "jobs"
+
 
 def of(plan: Plan) -> Chain | None:
     """The chain of a plan; None where one job that begins once is all that the run asks for. With spare nodes
@@ -87,6 +92,14 @@ def most_avoided(plan: Plan, nodes: int) -> int:
     """How many nodes a job of so many may be kept away from."""
     machine = plan.cluster.hardware.nodes
     return max(0, min(max(2, machine // AVOID_SHARE), machine - nodes))
+
+
+def is_vetted(plan: Plan) -> bool:
+    """Whether the run wants its nodes measured before they train, which not every scheduler's jobs do."""
+    step, choice = plan.step_named(TRAIN), plan.run.resources.vet
+    if step is None or step.here or step.step.launch.nodes < 2:
+        return False
+    return step.step.launch.nodes >= plan.cluster.launch.vet_nodes if choice is None else choice
 
 
 def stop_place(plan: Plan) -> Loc | None:

@@ -61,12 +61,17 @@ def _facts(plan: Plan) -> Iterable[tuple[str, str]]:
         yield f"command of {step.name}", "; ".join(map(line, step.step.commands))
     if train is not None:
         yield from ((v.name, word_text(v.value)) for v in train.around.env)
-        words = train.around.ask.get(plan.cluster.scheduler, ())
+        words = (*_queue_words(plan, train), *train.around.ask.get(plan.cluster.scheduler, ()))
         yield "scheduler words", " ".join(map(word_text, words)) or "-"
         starter = train.around.starter.get(plan.cluster.scheduler, ())
         yield "starter words", " ".join(map(word_text, starter)) or "-"
         yield "modules", " ".join(_module(m) for m in train.around.modules) or "-"
     yield "digest", plan.digest[:8]
+
+
+def _queue_words(plan: Plan, step: PlannedStep) -> tuple[str, ...]:
+    queue = plan.cluster.queue_named(step.queue)
+    return queue.ask.get(plan.cluster.scheduler, ()) if queue else ()
 
 
 def _module(module: Module) -> str:

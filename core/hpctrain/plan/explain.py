@@ -16,14 +16,14 @@ from hpctrain.plan.words import set_by, word_text
 
 
 def explain(plan: Plan, topic: str) -> list[dict[str, Any]]:
-    """Every entry about `topic`; ConfigError with the nearest names when nobody knows it."""
+    """Every entry about `topic`; ConfigError where there is none, with names that are spelled alike."""
     entries = [
         *(e for step in plan.steps for e in _variables(plan, step, topic)),
         *(e for step in plan.steps for e in _scheduler_words(step, topic)),
         *_key(plan, topic),
         *(_step(step) for step in plan.steps if step.name == topic),
     ]
-    entries = entries or list(about(plan, topic))
+    entries = entries or list(about(plan, topic)) or list(_short(plan, topic))
     if not entries:
         raise _unknown(plan, topic)
     return entries
@@ -91,6 +91,13 @@ def _key(plan: Plan, topic: str) -> Iterator[dict[str, Any]]:
     yield {"kind": "key", "name": topic, "layer": layer, "where": where, **value}
 
 
+def _short(plan: Plan, name: str) -> Iterator[dict[str, Any]]:
+    """Every key that ends with this name: `nodes` is that of [resources]."""
+    for key in sorted({*plan.origins, *keys(plan.run)}):
+        if key.endswith(f".{name}"):
+            yield from _key(plan, key)
+
+
 def _step(step: PlannedStep) -> dict[str, Any]:
     artifact = step.step.makes
     return {
@@ -109,10 +116,17 @@ def _step(step: PlannedStep) -> dict[str, Any]:
 def _unknown(plan: Plan, topic: str) -> ConfigError:
     import difflib
 
-    near = difflib.get_close_matches(topic, names(plan), 3, 0.5)
+    every_name = names(plan)
+    table, _, name = topic.rpartition(".")
+    message = f'nothing in this plan is called "{topic}"'
+    if topic.isupper():
+        message = f"no step of this plan has a variable {topic}, and no fact of {plan.cluster.name} names it"
+    elif table and any(key.startswith(f"{table}.") for key in every_name):
+        message = f'[{table}] has no key "{name}"'
+    near = difflib.get_close_matches(topic, every_name, 3, 0.7)
     return ConfigError.of(
         "unknown-name",
-        f'nothing in this plan is called "{topic}"',
-        hint=f"hpctrain plan --explain {near[0]}" if near else "hpctrain plan --json lists every name",
-        notes=tuple(f"there is {name}" for name in near[1:]),
+        message,
+        hint="hpctrain plan --json lists every name",
+        notes=(f"similar names: {', '.join(near)}",) if near else (),
     )

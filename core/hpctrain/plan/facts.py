@@ -8,7 +8,7 @@ from hpctrain.model.cluster import Cluster, Place
 from hpctrain.model.layer import Bind, EnvVar, How, Layer, Module, Scope
 from hpctrain.model.network import NetVar, Network
 from hpctrain.model.run import RunSpec
-from hpctrain.model.step import Need, Step
+from hpctrain.model.step import Launch, Need, Step
 from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word, template
 from hpctrain.plan import tokens
 
@@ -118,12 +118,12 @@ def _gpu_order(cluster: Cluster, step: Step) -> EnvVar | None:
     )
 
 
-def training_layer(cluster: Cluster, step: Step, technology: str) -> Layer:
-    """The cluster's variables and its network table, for this number of nodes and this technology of the
+def training_layer(cluster: Cluster, step: Step, run: RunSpec) -> Layer:
+    """The cluster's variables and its network table, for this number of nodes and the technology of the run's
     environment: for training alone."""
     if not step.trains:
         return Layer()
-    many = step.launch.nodes > 1
+    technology, many = run.environment.use, step.launch.nodes > 1
     when = ("all", "many" if many else "one")
     return Layer(
         env=(
@@ -135,16 +135,23 @@ def training_layer(cluster: Cluster, step: Step, technology: str) -> Layer:
         else (),
         binds=tuple(map(Bind.parse, cluster.network.binds)) if many else (),
         ask=dict(cluster.network.ask) if many else {},
-        job=(_fabric(cluster.network),)
-        if step.launch.world > 1 and many and cluster.network.proof and cluster.network.refuse
-        else (),
+        job=_fabric(cluster.network, step.launch, run.resources.on_slow_network or "stop") if many else (),
         source=f"{cluster.name} network",
     )
 
 
-def _fabric(network: Network) -> Cmd:
-    """NCCL falls back to TCP without a word but one line of log: a bash function of the job reads it."""
-    return Cmd.of("hpc_fabric", network.proof, network.refuse)
+def _fabric(network: Network, launch: Launch, on_slow: str) -> tuple[Cmd, ...]:
+    """NCCL falls back to TCP without a word but one line of log: a program beside the ranks reads it."""
+    if not (network.proof and network.refuse) or launch.world <= 1 or on_slow == "off":
+        return ()
+    words = (
+        f"--nodes={launch.nodes}",
+        f"--per-node={launch.ranks_per_node}",
+        f"--on-slow={on_slow}",
+        f"--proof={network.proof}",
+        f"--refuse={network.refuse}",
+    )
+    return (Cmd.of("hpc_fabric", *words),)
 
 
 def _rows(rows: Iterable[NetVar], source: str, when: Iterable[str], technology: str) -> Iterator[EnvVar]:

@@ -41,8 +41,10 @@ def node_hours(plan: Plan, seconds: float) -> float:
 
 
 def jobs(plan: Plan, seconds: float) -> int:
-    """How many jobs so many seconds of training are."""
-    time = plan.run.resources.time
+    """How many jobs so many seconds of training are; one that is queued again stays one."""
+    time, links = plan.run.resources.time, chain.of(plan)
+    if links is not None and links.requeue:
+        return 1
     return max(1, math.ceil(seconds / time.seconds)) if time else 1
 
 
@@ -60,7 +62,7 @@ def cost(plan: Plan, steps: Iterable[PlannedStep]) -> Cost:
     times = {chain.TRAIN: links.attempts} if links else {}
     queued = [(item, times.get(item.name, 1)) for item in steps if not item.here]
     return Cost(
-        jobs=sum(count for _, count in queued),
+        jobs=len(queued) if links and links.requeue else sum(count for _, count in queued),
         node_hours=sum(i.step.minutes * i.step.launch.job_nodes * count for i, count in queued) / 60,
     )
 

@@ -15,6 +15,16 @@ hpc_module() {  # module files read unset variables and may return non-zero with
     return 1
   fi
   set -u
+  [[ ${HPC_PYTHON:-/} == /* ]] || hpc_python
+}
+
+hpc_python() {  # scripts of another machine look for a Python that is new enough, again with each module
+  for HPC_PYTHON in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+    hpc_lacks=''
+    "$HPC_PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && break
+    HPC_PYTHON=python3 hpc_lacks="no Python from 3.10 on is in PATH on $(hostname)"
+  done
+  export HPC_PYTHON
 }
 
 hpc_port() {  # the same on every node, another one after a requeue, below the ephemeral range
@@ -239,6 +249,7 @@ hpc_close() {  # code, signal: what job.sh does at its end, done by a guard beca
 
 hpc_start() {  # the scheduler's starter, again where `hpc_again` says that nothing began
   local code=0
+  [[ -z ${hpc_lacks:-} ]] || echo "hpctrain: $hpc_lacks" >&2
   if [[ $hpc_signal ]]; then # nothing runs yet that could hear it
     echo "hpctrain: told to end ($hpc_signal) before the ranks began" >&2
     [[ $hpc_signal == TERM ]] && return 143
@@ -255,21 +266,48 @@ hpc_start() {  # the scheduler's starter, again where `hpc_again` says that noth
 
 type hpc_again >/dev/null 2>&1 || hpc_again() { return 1; }
 
-# hpc_vet NEEDED STARTER...: each node measures itself; the unfit ones are left out, where enough are left
-hpc_vet() {
-  local needed=$1 nodes code=0
-  shift
+hpc_vetting() {  # HPC_VETTED: the fit nodes, of which there are HPC_FIT; HPC_UNFIT: the others
+  export HPC_UNFIT='' HPC_FIT=$HPC_NODES HPC_VETTED HPC_SUFFIX
+  HPC_VETTED=$(hpc_nodes | tr '\n' ' ') || HPC_VETTED=
+  HPC_SUFFIX=${HPC_HEAD#"${HPC_VETTED%% *}"} # of names in the fast network
   rm -rf "steps/$HPC_STEP/vet"
-  nodes=$(hpc_nodes) || nodes=
+  mkdir "steps/$HPC_STEP/vet"
+}
+
+hpc_vet() {  # NEEDED STARTER...: each node measures itself
+  local needed=$1
+  shift
   echo "hpctrain: vetting $HPC_NODES nodes" >&2
   hpc_start timeout --kill-after=5 60 "$@" || echo "hpctrain: vetting did not finish on every node" >&2
-  [[ -z $hpc_signal ]] || return 0 # what starts next ends for it
-  hpc_unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
-    --job="$HPC_JOB" --nodes="$nodes" --count="$HPC_NODES" --needed="$needed" --gpus="$HPC_GPUS") || code=$?
+  [[ $hpc_signal ]] || hpc_judge_nodes "$needed" --gpus="$HPC_GPUS" # a signal: what starts next ends for it
+}
+
+hpc_sweep() {  # NEEDED STARTER...: those that are fit measure collectives in pairs, inside the environment
+  local needed=$1
+  shift
+  [[ $HPC_VETTED && -z $hpc_signal ]] && ((HPC_FIT > 1)) || return 0
+  hpc_start timeout --kill-after=5 60 "$@" || echo "hpctrain: collectives did not finish on every node" >&2
+  [[ $hpc_signal ]] || hpc_judge_nodes "$needed" --together
+}
+
+hpc_judge_nodes() {  # NEEDED WORDS...: who is unfit by what lies there
+  local needed=$1 unfit code=0 node fit=
+  shift
+  unfit=$(PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.vet.judge --step="steps/$HPC_STEP" \
+    --job="$HPC_JOB" --nodes="$HPC_VETTED" --count="$HPC_FIT" --needed="$needed" "$@") || code=$?
   ((code != 80)) || return 80 # hpctrain_job.attempts knows the code
-  [[ $hpc_unfit ]] || return 0
+  [[ $unfit ]] || return 0
+  for node in $HPC_VETTED; do
+    if [[ ,$unfit, == *",$node,"* ]]; then ((HPC_FIT -= 1)); else fit+="$node "; fi
+  done
+  HPC_VETTED=$fit HPC_UNFIT=${HPC_UNFIT:+$HPC_UNFIT,}$unfit
+}
+
+hpc_vetted() {  # what starts from here on stays off the unfit ones
+  hpc_unfit=$HPC_UNFIT
+  [[ $hpc_unfit && -z $hpc_signal ]] || return 0
   # guards are started everywhere, and those of unfit nodes leave at once
-  [[ ${hpc_chained:-} && -e steps/$HPC_STEP/guard.sh ]] || hpc_leave_out "$hpc_unfit" "$nodes"
+  [[ ${hpc_chained:-} && -e steps/$HPC_STEP/guard.sh ]] || hpc_leave_out "$hpc_unfit" "$(hpc_nodes)"
 }
 
 hpc_spread() {  # a file to every node's own disk, where the scheduler can (`hpc_broadcast`); else nodes do without
@@ -296,24 +334,11 @@ hpc_wait() {
   return "$code"
 }
 
-hpc_fabric() {  # beside the ranks: which network NCCL took, by rank 0's log; a slow one ends the job
-  local proof=$1 refuse=$2 log=logs/$HPC_STEP.rank0.log file=steps/$HPC_STEP/fabric from seen
-  rm -f "$file"
-  from=$(($(stat -c %s -- "$log" 2>/dev/null || echo 0) + 1))
-  exec {seen}< <(exec tail -c "+$from" --pid=$$ -F -- "$log" 2>/dev/null)
+hpc_fabric() {  # WORDS...: beside the ranks: which network NCCL took on each node; a slow one may end the job
+  rm -f "steps/$HPC_STEP"/fabric{,.json}
+  PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.fabric.watch --step="$HPC_STEP" --parent=$$ "$@" \
+    </dev/null &
   hpc_tail=$!
-  {
-    # read ends with the first such line, and with the job: a pipe would wait until tail writes once more
-    IFS= read -r line < <(exec grep -aPm1 -- "$refuse|$proof" <&"$seen") || exit 0
-    if grep -qP -- "$refuse" <<<"$line"; then
-      echo "refused: $line" >"$file"
-      echo "hpctrain: stopped, the nodes do not talk over the fast network: $line" >&2
-      kill -s TERM $$
-    else
-      echo "proven: $line" >"$file"
-    fi
-  } &
-  exec {seen}<&-
 }
 
 # hpc_source CODE [own]: the run's own copy of its code: programs write beside it, and the next attempt finds what they

@@ -13,7 +13,7 @@ from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word
 from hpctrain.plan import chain, tokens
 from hpctrain.plan.tokens import OWN_NAME
-from hpctrain.render import chain_scripts, files, shell
+from hpctrain.render import chain_scripts, files, shell, vetting
 from hpctrain.render.graph import avoids
 from hpctrain.render.shape import Shape
 
@@ -35,8 +35,8 @@ def step_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape)
     }
     if planned.around.node:
         texts[f"{folder}/node.sh"] = node(planned, binding, shape)
-    if vets(planned, plan, shape):
-        texts[f"{folder}/vet.sh"] = vet(planned, plan, shape)
+    if shape.vetting and vetting.is_wanted(planned, plan):
+        texts |= shape.vetting.scripts(planned, plan, binding, shape.rank, JOB_ZIP)
     if chain_scripts.chain_of(planned, plan):
         texts |= chain_scripts.chain_files(planned, plan, binding, shape)
         texts |= shape.guards.scripts(planned.name, shape.node, JOB_ZIP) if shape.guards else {}
@@ -50,13 +50,6 @@ def on_hang(planned: PlannedStep, plan: Plan) -> str:
     """What the watch beside the ranks of the training does when they hang; empty: there is none."""
     choice = plan.run.resources.on_hang or "say"
     return choice if planned.name == chain.TRAIN and choice != "off" else ""
-
-
-def vets(planned: PlannedStep, plan: Plan, shape: Shape) -> bool:
-    """Whether the nodes are measured before the training, which takes them one process on each."""
-    nodes, choice = planned.step.launch.nodes, plan.run.resources.vet
-    is_wanted = nodes >= plan.cluster.launch.vet_nodes if choice is None else choice
-    return planned.name == chain.TRAIN and nodes > 1 and is_wanted and bool(shape.start_vet)
 
 
 def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str:
@@ -97,8 +90,8 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
             f'if {check_function} {link}; then echo "exists: "{link}; exit 0; fi',
             f"hpc_begin {link}",
         ]
-    if vets(planned, plan, shape):
-        lines.append(f"hpc_vet {step.launch.nodes} {_start(shape.start_vet, f'{folder}/vet.sh', binding)}")
+    if shape.vetting and vetting.is_wanted(planned, plan):
+        lines += shape.vetting.lines(planned, binding)
     if around.node:
         lines.append("hpc_start " + _start(shape.start_nodes, f"{folder}/node.sh", binding))
     lines += _training(planned, plan, binding, shape)
@@ -126,23 +119,6 @@ def node(planned: PlannedStep, binding: Binding, shape: Shape) -> str:
             *shape.node,
             *_variables(planned.around.env, Scope.NODE, binding),
             *(shell.line(value, binding) for value in planned.around.node),
-        ]
-    )
-
-
-def vet(planned: PlannedStep, plan: Plan, shape: Shape) -> str:
-    """vet.sh: once on each node, outside the environment; whatever happens there, the judge decides."""
-    kind = plan.cluster.hardware.gpu_kind if planned.step.launch.gpus_per_node else ""
-    return shell.script(
-        [
-            "#!/bin/bash",
-            "set -uo pipefail",
-            'cd "$HPC_RUN" || exit 0',
-            *shape.rank,
-            f'export PYTHONPATH="{JOB_ZIP}"',
-            f"folder=steps/{planned.name}/vet",
-            f'timeout 45 "$HPC_PYTHON" -m hpctrain_job.vet.node "$folder" {shell.quoted(kind)}',
-            "exit 0",
         ]
     )
 
@@ -202,12 +178,15 @@ def _watch(step: str, response: str) -> tuple[str, ...]:
 def _outer(plan: Plan, binding: Binding, shape: Shape, *, secrets: bool) -> list[str]:
     """The variables that core itself gives to every job."""
     checkpoints = Join(Loc("checkpoints", plan.run.name), "/", OWN_NAME)
-    variables: dict[str, Word] = {"HPC_PYTHON": binding.python, "HPC_CHECKPOINTS": checkpoints}
+    variables: dict[str, Word] = {"HPC_CHECKPOINTS": checkpoints}
     if secrets:
         variables["HPC_SECRETS"] = tokens.folder_in_job(plan.run.name, Var("HPC_STEP"))
     if shape.handover and avoids(shape.handover.submit):
         variables |= chain.bad_nodes_words(plan.cluster)
-    return [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
+    if is_known := "/" in binding.python:
+        variables["HPC_PYTHON"] = binding.python
+    lines = [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
+    return lines if is_known else [*lines, "hpc_python"]
 
 
 def _shared(role: str, plan: Plan, binding: Binding) -> list[str]:

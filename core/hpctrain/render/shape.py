@@ -10,6 +10,7 @@ from attrs import frozen
 from hpctrain.model.step import Launch
 from hpctrain.model.words import Cmd, Word
 from hpctrain.render import shell
+from hpctrain.render.vetting import Vetting
 
 
 @frozen(kw_only=True)
@@ -114,9 +115,8 @@ class Shape:
     """Words that start every rank, in front of `bash rank.sh`."""
     start_nodes: tuple[Word, ...] = ()
     """Words that start one process a node, in front of `bash node.sh`."""
-    start_vet: tuple[Word, ...] = ()
-    """Words that start one process on every node that the job has, whether it gets ranks or not, in front of
-    `bash vet.sh`; none: nodes are not measured before they train."""
+    vetting: Vetting | None = None
+    """How nodes are measured before a training; None: they are not."""
     files: Mapping[str, str] = attrs.field(factory=dict)
     """More files of the step's folder."""
     handover: Handover | None = None

@@ -26,7 +26,6 @@ from hpctrain.run.live import LiveRun, graph_of, query_jobs
 from hpctrain.run.prepare import jobzip
 from hpctrain.run.prepare.code_state import code_state
 from hpctrain.run.prepare.earlier import earlier_runs
-from hpctrain.run.prepare.scheduler_duties import lacking
 from hpctrain.run.prepare.survey import closed, survey, untrusted
 from hpctrain.run.steps.executor import OnProgress, Outcome
 from hpctrain.run.system import files
@@ -164,7 +163,6 @@ class Prepared:
 
     def _render(self, step: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         job_files: JobFiles = self.hooks.need("render_job", step=step, plan=plan, binding=binding)
-        raise_fatal(self.located(lacking(step, plan, job_files)))
         return job_files
 
     def _with_jobs(self, state: Survey) -> Survey:

@@ -35,6 +35,13 @@ class FactChecks(Base):
             if source.sure == "official" and not source.url.startswith(("https://", "http://"))
         )
 
+    def test_every_source_without_an_address_says_why(self, subject: Subject) -> None:
+        none(
+            f"{subject.line('source', number)}: [[source]] {source.id!r} has neither url nor no_url"
+            for number, source in enumerate(subject.facts.source)
+            if not source.url and not source.no_url
+        )
+
     def test_every_variable_has_a_reason(self, subject: Subject) -> None:
         facts = subject.facts
         wrong = [

@@ -6,7 +6,7 @@ import copy
 import os
 from typing import TYPE_CHECKING
 
-from hpctrain.ui.text import clean, clip, fold, wrap
+from hpctrain.ui.text import clean, clip, fold, reflow, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,6 +99,10 @@ class Term:
     def wrapped(self, text: str) -> list[str]:
         """A line of words, broken where the terminal ends; whole in a pipe."""
         return wrap(text, self.width) if self.clips else [text]
+
+    def reflowed(self, text: str) -> list[str]:
+        """Paragraphs broken where the terminal ends; lines that are set in stay as they are."""
+        return reflow(text, self.width) if self.clips else text.splitlines()
 
     @property
     def mark(self) -> str:

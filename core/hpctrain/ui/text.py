@@ -137,6 +137,21 @@ def wrap(text: str, width: int) -> list[str]:
     return lines if lines[0] else lines[1:]
 
 
+def reflow(text: str, width: int) -> list[str]:
+    """Paragraphs as lines of at most `width` cells; lines that are set in stay as they are."""
+    lines: list[str] = []
+    paragraph: list[str] = []
+    for line in (*text.splitlines(), ""):
+        if line and not line[0].isspace():
+            paragraph.append(line)
+            continue
+        if paragraph:
+            lines += wrap(" ".join(paragraph), width)
+            paragraph = []
+        lines.append(line)
+    return lines[:-1]
+
+
 def duration(seconds: float | None, *, rough: bool = False) -> str:
     """`41s`, `3m12s`, `1h30m`, `2d04h`; `rough` says whole minutes from one minute on."""
     if seconds is None or not math.isfinite(seconds):

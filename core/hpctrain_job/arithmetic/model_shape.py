@@ -68,6 +68,22 @@ class Shape:
             return None
         return sum(rank * (a + b) for block in self.blocks for name, a, b in block.linear if takes(name))
 
+    def backward_bytes(self, *, mixed: bool, recomputed: bool = False) -> int | None:
+        """Bytes of one token on the GPU when its backward pass begins; None where a block is not counted.
+
+        `mixed`: float32 weights under autocast to bfloat16. `recomputed`: each layer keeps its input, and one
+        layer at a time the rest. What autograd saves was counted in torch; the loss holds the logits in
+        bfloat16, and their softmax and its gradient in float32.
+        """
+        layers = sum(bool(block.scores) for block in self.blocks)
+        counted = [block.backward_bytes for block in self.blocks if block.backward_bytes is not None]
+        if len(counted) < len(self.blocks) or not layers:
+            return None
+        body = sum(counted) + (sum(block.widened for block in self.blocks) if mixed else 0)
+        if recomputed:
+            body = layers * self.hidden * (4 if mixed else 2) + body // layers
+        return body + self.hidden * (11 if mixed else 8) + 10 * self.vocab
+
     def flops_per_token(self, length: int, *, causal: bool = False, frozen: bool = False) -> float:
         """FLOPs of one trained token in sequences of `length`: forward and backward.
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from hpctrain.plugin import JobState, NotReachable, Problem
 from hpctrain_plugins.schedulers import pbs_words as words
 
@@ -35,7 +37,7 @@ def states(ids: tuple[str, ...], tags: tuple[str, ...], tools: ProgramRunner) ->
     unknown."""
     jobs = rows(ids, tools) if ids else []
     if not (ids or tags):
-        return rows(selected(("-u", user()), tools), tools)
+        return rows(selected(("-u", user()), tools), tools, apart=True)
     if any(all(job.tag != tag for job in jobs) for tag in tags):
         listed = {job.id for job in jobs}
         history = selected(("-x", "-u", user()), tools)
@@ -47,7 +49,7 @@ def states(ids: tuple[str, ...], tags: tuple[str, ...], tools: ProgramRunner) ->
 def of_project(account: str, tools: ProgramRunner) -> list[JobState]:
     """The jobs of all users of an account that run or wait; a site that hides those of others shows yours."""
     whose = ("-A", account) if account else ("-u", user())
-    return rows(selected(whose, tools), tools)
+    return rows(selected(whose, tools), tools, apart=True)
 
 
 def user() -> str:
@@ -63,18 +65,21 @@ def selected(criteria: tuple[str, ...], tools: ProgramRunner) -> tuple[str, ...]
     return tuple(line.strip() for line in out.splitlines() if _ID.match(line.strip()))
 
 
-def rows(ids: Iterable[str], tools: ProgramRunner) -> list[JobState]:
-    """The jobs of these ids; one that is over only where the site keeps a history."""
+def rows(ids: Iterable[str], tools: ProgramRunner, *, apart: bool = False) -> list[JobState]:
+    """The jobs of these ids; one that is over only where the site keeps a history.
+
+    `apart`, an array is as many jobs as it still has sub-jobs: so limits count it.
+    """
     valid_ids = tuple(ident for ident in ids if _ID.match(ident))  # one bad id is an error for all
     if not valid_ids:
         return []
     out, err = _answered(("qstat", "-x", "-f", "-F", "json", *valid_ids), tools)
     if NO_HISTORY in err:  # and exit 0, and not even of the jobs that run
         out, err = _answered(("qstat", "-f", "-F", "json", *valid_ids), tools)
-    return parsed(out, valid_ids)
+    return parsed(out, valid_ids, apart=apart)
 
 
-def parsed(text: str, requested_ids: tuple[str, ...] = ()) -> list[JobState]:
+def parsed(text: str, requested_ids: tuple[str, ...] = (), *, apart: bool = False) -> list[JobState]:
     """The jobs of an answer, by the ids that were asked for; NotReachable for what is no answer."""
     try:
         table = json.loads(text[text.index("{") :], strict=False).get("Jobs", {})
@@ -82,14 +87,13 @@ def parsed(text: str, requested_ids: tuple[str, ...] = ()) -> list[JobState]:
     except (ValueError, AttributeError, RecursionError) as error:
         raise _silent("qstat wrote what is no JSON") from error
     numbers = {ident.partition(".")[0]: ident for ident in requested_ids}
-    return [
-        _state(
-            numbers.get(ident.partition(".")[0], ident),
-            row,
-            STUCK if words.is_stuck(row, table) else words.reason(row),
-        )
-        for ident, row in jobs
-    ]
+    job_states = []
+    for ident, row in jobs:
+        reason = STUCK if words.is_stuck(row, table) else words.reason(row)
+        job = _state(numbers.get(ident.partition(".")[0], ident), row, reason)
+        sub_jobs = words.sub_jobs(row) if apart else []
+        job_states += [attrs.evolve(job, state=state) for state in sub_jobs] or [job]
+    return job_states
 
 
 def _state(ident: str, row: Mapping[str, Any], reason: str) -> JobState:

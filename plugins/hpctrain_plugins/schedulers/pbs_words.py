@@ -56,7 +56,19 @@ def state(row: Mapping[str, Any]) -> State:
     status = row.get("Exit_status")
     if row.get("substate") == DELETED or (letter == "F" and status is None):
         return State.CANCELLED  # without a status it never ran: it was deleted, or what it waited for failed
+    if status is None:  # X, a job of an array that others still are a part of
+        return State.UNKNOWN
     return State.DONE if status == 0 else State.FAILED
+
+
+def sub_jobs(row: Mapping[str, Any]) -> list[State]:
+    """The states of an array's jobs that run or wait, a job each; none for what is no array.
+
+    PBS lists an array as one job of one sub-job's size, and its limits count sub-jobs.
+    """
+    numbers = dict(re.findall(r"(\w+):(\d{1,9})", str(row.get("array_state_count", "")), re.ASCII))
+    running = sum(int(numbers.get(name, 0)) for name in ("Running", "Exiting"))
+    return [State.RUNNING] * running + [State.QUEUED] * int(numbers.get("Queued", 0))
 
 
 def exit_code(row: Mapping[str, Any]) -> int | None:

@@ -20,7 +20,8 @@ def jobs(account: str, tools: ProgramRunner) -> list[JobState]:
     """Jobs that run or wait; a site that hides those of others shows yours."""
     form = ",".join(f"{field}:{slurm_query.SEPARATOR}" for field in FIELDS.split(","))
     whose = f"--account={account}" if account else "--me"
-    return parsed(slurm_query.squeue_lines(("squeue", whose, "--noheader", f"--Format={form}"), tools))
+    argv = ("squeue", whose, "--noheader", "--array", f"--Format={form}")  # each job of an array counts
+    return parsed(slurm_query.squeue_lines(argv, tools))
 
 
 def parsed(lines: Iterable[str]) -> list[JobState]:

@@ -32,9 +32,9 @@ _TAG = re.compile(r"(?:hpctrain:|\.)([0-9a-f]{32})(?![0-9a-f])", re.ASCII)
 def states(ids: tuple[str, ...], tags: tuple[str, ...], tools: ProgramRunner) -> list[JobState]:
     """The jobs among `ids` and `tags` that Slurm knows, or all of mine; a missing one is for the caller
     to call unknown."""
-    queued = queue(tools)
     if not (ids or tags):
-        return queued
+        return queue(tools, "--array")  # a limit counts each job of an array
+    queued = queue(tools)
     jobs = [job for job in queued if job.id in ids or (job.tag and job.tag in tags)]
     lost_ids = tuple(i for i in ids if all(job.id != i for job in jobs))
     lost_tags = tuple(t for t in tags if all(job.tag != t for job in jobs))
@@ -45,10 +45,10 @@ def states(ids: tuple[str, ...], tags: tuple[str, ...], tools: ProgramRunner) ->
     return placed(jobs, tools)
 
 
-def queue(tools: ProgramRunner) -> list[JobState]:
+def queue(tools: ProgramRunner, *options: str) -> list[JobState]:
     """All jobs of mine in the controller's memory, also those that just ended."""
     form = ",".join(f"{field}:{SEPARATOR}" for field in SQUEUE.split(","))
-    argv = ("squeue", "--me", "--noheader", "--states=all", f"--Format={form}")
+    argv = ("squeue", "--me", "--noheader", "--states=all", *options, f"--Format={form}")
     return parsed(squeue_lines(argv, tools), SEPARATOR, _wait_status)
 
 
@@ -70,14 +70,14 @@ def accounted(selection: tuple[str, ...], tools: ProgramRunner) -> list[JobState
         done = tools.run(argv, timeout=SECONDS, ok=ANY)
     except NotReachable:
         return []
-    return parsed(done.out.splitlines(), "|", _exit_code) if done.code == 0 else []
+    jobs = parsed(done.out.splitlines(), "|", _exit_code) if done.code == 0 else []
+    return [*{job.id: job for job in jobs}.values()]
 
 
 def parsed(lines: Iterable[str], separator: str, code: Code) -> list[JobState]:
     """Rows as states; what is no row of ours (a banner of the site) is passed over."""
     rows = (line.strip("\n").split(separator, COLUMNS - 1) for line in lines)
-    newest = {row[0].strip(): row for row in rows if len(row) == COLUMNS and row[0].strip().isdigit()}
-    return [_state(row, code) for row in newest.values()]
+    return [_state(row, code) for row in rows if len(row) == COLUMNS and row[0].strip().isdigit()]
 
 
 def _state(row: Iterable[str], code: Code) -> JobState:

@@ -25,6 +25,7 @@ from hpctrain.plugin import (
     Ranks,
     Shape,
     Var,
+    Vetting,
     Word,
     step_files,
 )
@@ -41,11 +42,6 @@ NOTICE_SECONDS = 120
 START = files("hpctrain_plugins.schedulers").joinpath("slurm_start.sh").read_text()
 BEGAN = ': >"steps/$HPC_STEP/began"'
 """The first word of whatever srun started: from here on nothing is started a second time."""
-START_VET = (
-    *("srun", "--export=ALL", Join("--nodes=", Var("HPC_NODES")), Join("--ntasks=", Var("HPC_NODES"))),
-    *("--ntasks-per-node=1", "--cpus-per-task=1"),
-)
-"""One process on each node of the job; it says itself when it has failed."""
 FORKED = (
     "if [[ ${HPC_FENCE:-} ]]; then  # forked by its node's guard; libraries read Slurm's variables",
     "  export SLURM_PROCID=$HPC_RANK SLURM_LOCALID=$HPC_LOCAL_RANK SLURM_NODEID=$HPC_NODE_RANK",
@@ -72,7 +68,7 @@ def job_files(planned: PlannedStep, plan: Plan, binding: Binding) -> JobFiles:
         node=(BEGAN,),
         start=start(planned, plan.cluster),
         start_nodes=start_nodes(planned.step.launch),
-        start_vet=START_VET,
+        vetting=_vetting(planned),
         files={"slurm.sh": START},
         handover=Handover(  # SLURM_CONF is slurmd's: https://slurm.schedmd.com/configless_slurm.html
             submit=submit(planned, plan, argv),
@@ -227,6 +223,20 @@ def start(planned: PlannedStep, cluster: Cluster) -> tuple[Word, ...]:
 def start_nodes(launch: Launch) -> tuple[Word, ...]:
     """The starter of one process on each node."""
     return (*_srun(launch.cpus_per_rank, nodes=launch.job_nodes, per_node=1), "--kill-on-bad-exit=1")
+
+
+def _vetting(planned: PlannedStep) -> Vetting:
+    """One process on each fit node of the job; it says itself when it has failed."""
+    launch = planned.step.launch
+    words: tuple[Word, ...] = (
+        *("srun", "--export=ALL", Join("--exclude=", Var("HPC_UNFIT"))),
+        *(Join("--nodes=", Var("HPC_FIT")), Join("--ntasks=", Var("HPC_FIT")), "--ntasks-per-node=1"),
+    )
+    cores = launch.cpus_per_rank * launch.ranks_per_node
+    return Vetting(
+        start=(*words, "--cpus-per-task=1"),
+        start_inside=(*words, f"--cpus-per-task={cores}", *planned.around.starter.get(NAME, ())),
+    )
 
 
 def _guards(planned: PlannedStep, plan: Plan) -> Guards:

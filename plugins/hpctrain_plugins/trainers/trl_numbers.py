@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _GB = 1e9
 _ADAM = 8
 """Bytes of AdamW's two moments for one trained weight."""
-_LEFT_OUT = "memory: activations and what the runtime itself takes"
+_LEFT_OUT = "memory: what the runtime itself takes"
+_ACTIVATIONS = "memory: activations and what the runtime itself takes"
 
 
 @frozen
@@ -50,6 +51,7 @@ def numbers(options: Any, ranks: Ranks, config: Mapping[str, Any] | None = None)
     lora = options.method == "lora"
     trained = _adapters(options, shape) if lora else shape.parameters
     memory = _Memory(options, shape.parameters, trained, ranks) if trained else None
+    activations = memory.activations_gb(options, shape) if memory and not lora else None
     return Numbers(
         parameters=shape.parameters,
         trained=trained,
@@ -61,10 +63,11 @@ def numbers(options: Any, ranks: Ranks, config: Mapping[str, Any] | None = None)
         flops_causal=shape.flops_per_token(options.max_length, causal=True, frozen=lora),
         hardware=hardware(frozen=lora) if options.activation_checkpointing else 1.0,
         memory_gb=memory.gpu_gb if memory else None,
+        activations_gb=activations,
         loading_gb=memory.loading_gb if memory else None,
         saving_gb=memory.saving_gb if memory else None,
         checkpoint_gb=memory.checkpoint_gb if memory else None,
-        leaves_out=(*left_out, _LEFT_OUT),
+        leaves_out=(*left_out, _ACTIVATIONS if activations is None else _LEFT_OUT),
     )
 
 
@@ -98,6 +101,7 @@ class _Memory:
 
     def __init__(self, options: Any, parameters: int, trained: int, ranks: Ranks) -> None:
         half = options.dtype == "bfloat16" or (options.dtype == "auto" and options.method == "lora")
+        self.mixed = not half
         self.weights = parameters * (2 if half else 4)
         self.adapters = trained * 4 if options.method == "lora" else 0
         self.trained, self.ranks = trained, ranks
@@ -115,6 +119,18 @@ class _Memory:
         if self.stage == 3:
             weights //= self.ranks.world
         return round((weights + moments + gradients) / _GB, 3)
+
+    def activations_gb(self, options: Any, shape: Shape) -> float | None:
+        """Of the rows that a GPU takes at once; not an adapter's, to which dropout adds."""
+        recomputed = options.activation_checkpointing
+        of_token = shape.backward_bytes(mixed=self.mixed, recomputed=recomputed)
+        if of_token is None:
+            return None
+        # autocast keeps the matrices' copies in bfloat16, unless ZeRO or FSDP hold them otherwise
+        matrices = shape.hidden * shape.vocab if recomputed else shape.active
+        copies = matrices * 2 if self.mixed and not self.stage else 0
+        tokens: int = options.per_device_train_batch_size * options.max_length
+        return round((tokens * of_token + copies) / _GB, 3)
 
     @property
     def loading_gb(self) -> float:

@@ -24,7 +24,7 @@ export HPC_ATTEMPT HPC_HEAD
 hpc_claim "${HPC_SUBMITTED:+${HPC_SUBMITTED#hpctrain:}}"
 hpc_begin_job
 hpc_notice 5280
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/scratch/checkpoints/toy-run/"${HPC_OWN}"
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_start bash steps/train/mpiexec.sh 2 4 2 bash steps/train/rank.sh

@@ -9,11 +9,9 @@ import click
 
 from hpctrain.cli.out import Out
 from hpctrain.cli.shared.opening import layer_options, many
+from hpctrain.cli.show import side_by_side
 from hpctrain.errors import ConfigError, HpctrainError
 from hpctrain.plan.diff import diff
-from hpctrain.ui.table import Column, Table
-
-Rows = Sequence[tuple[str, Sequence[str]]]
 
 
 @click.command("diff")
@@ -54,7 +52,7 @@ def _clusters(
     if out.flags.json:
         out.document("diff", clusters=clusters, equal=not rows, rows=dict(rows), same=equal_names)
         return 0
-    out.lines(_table(clusters, rows, len(equal_names)).lines(out.term))
+    out.lines(side_by_side.lines(clusters, rows, out.term, len(equal_names)))
     return 0
 
 
@@ -82,17 +80,7 @@ def _runs(out: Out, references: Sequence[str]) -> int:
             same=[*equal_keys, *equal_versions],
         )
         return 0
-    rows = [*settings, *versions]
-    out.lines(_table(titles, rows, len(equal_keys) + len(equal_versions)).lines(out.term))
-    out.lines(["", *_table(titles, result_rows).lines(out.term)])
+    equal_count = len(equal_keys) + len(equal_versions)
+    out.lines(side_by_side.lines(titles, [*settings, *versions], out.term, equal_count))
+    out.lines(["", *side_by_side.lines(titles, result_rows, out.term)])
     return 0
-
-
-def _table(headings: Sequence[str], rows: Rows, equal_count: int | None = None) -> Table:
-    """A row for each thing that differs, and how many do not."""
-    table = Table(Column("", style="name"), *(Column(heading) for heading in headings))
-    for name, cells in rows:
-        table.row(name, *cells)
-    if equal_count is not None:
-        table.row("same", f"{equal_count} more rows", *("" for _ in headings[1:]))
-    return table

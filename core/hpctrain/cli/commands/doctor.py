@@ -47,6 +47,9 @@ GRACE = 1.0
 @click.option("--job", is_flag=True, help="also ask compute nodes, in one job of ten minutes at most")
 @click.option("-N", "--nodes", type=click.IntRange(1), metavar="N", help="nodes of that job; one without it")
 @click.option("--queue", default="", metavar="NAME", help="its queue")
+@click.option(
+    "--python", default="", metavar="PATH", help="a Python with torch on the nodes: it measures NCCL or RCCL"
+)
 @click.option("--all", "everything", is_flag=True, help="also what is ok, each with its source and date")
 @click.pass_obj
 def command(
@@ -58,6 +61,7 @@ def command(
     job: bool,
     nodes: int | None,
     queue: str,
+    python: str,
     everything: bool,
 ) -> int:
     """Ask this login node every fact of its cluster: no job, nothing written, a minute at most.
@@ -69,10 +73,9 @@ def command(
     Without a name it is the cluster whose login node this is. The exit code is 7 when something differs from
     the facts, 6 when something could not be asked, else 0.
     """
-    if (nodes or queue) and not job:
-        raise ConfigError.of(
-            "usage", "--nodes and --queue are of the job that --job submits", hint="--job -N 2"
-        )
+    if (nodes or queue or python) and not job:
+        message = "--nodes, --queue and --python are of the job that --job submits"
+        raise ConfigError.of("usage", message, hint="--job -N 2")
     site_facts = read(cluster or detected(), out).cluster
     charged = account or _account(read_settings(out.environ), site_facts.name)
     site = examination.site_of(site_facts, out.environ, charged)
@@ -89,7 +92,7 @@ def command(
     if job:
         from hpctrain.cli.shared.asking_nodes import examined
 
-        findings = (*findings, *examined(out, site, nodes or 1, queue))
+        findings = (*findings, *examined(out, site, nodes or 1, queue, python))
     if out.flags.json:
         rows = [_row(finding, site_facts) for finding in findings]
         counts = {verdict.value: count for verdict, count in examination.counted(findings)}

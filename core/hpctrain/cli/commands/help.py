@@ -12,6 +12,7 @@ import click
 from hpctrain.cli.out import Out
 from hpctrain.cli.table import COMMANDS, help_text
 from hpctrain.errors import ConfigError
+from hpctrain.ui.term import Term
 
 SECTION = re.compile(r"^## (?P<slug>[a-z0-9-]+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -28,7 +29,7 @@ def command(context: click.Context, topic: str | None) -> int:
     if topic is None:
         out.lines(help_text().splitlines())
     elif topic == "hooks":
-        out.lines(_hooks())
+        out.lines(_hooks(out.term))
     elif topic in COMMANDS:
         assert context.parent is not None
         group = context.parent.command
@@ -36,9 +37,9 @@ def command(context: click.Context, topic: str | None) -> int:
         subcommand = group.get_command(context, topic)
         assert subcommand is not None
         out.lines(subcommand.get_help(click.Context(subcommand, context.parent, topic)).splitlines())
-        out.lines(_key_lines(topic))
+        out.lines(_key_lines(topic, out.term))
     else:
-        out.lines(_topic_lines(topic))
+        out.lines(_topic_lines(topic, out.term))
     return 0
 
 
@@ -48,16 +49,16 @@ def sections() -> dict[str, str]:
     return {m["slug"]: m["text"].strip() for m in SECTION.finditer(text)}
 
 
-def _topic_lines(topic: str) -> list[str]:
+def _topic_lines(topic: str, term: Term) -> list[str]:
     """All that there is on a word: an error, a table of cluster.toml, a value, a hook."""
     help_sections = sections()
     if topic in help_sections:
-        return [topic, "", *help_sections[topic].splitlines(), *_key_lines(topic)]
+        return [topic, "", *term.reflowed(help_sections[topic]), *_key_lines(topic, term)]
     from hpctrain.cli.show import reference
     from hpctrain.cli.show.sections import plain
 
-    lines = [line for section in reference.about(topic) for line in plain(section)]
-    lines += _hooks(topic)
+    lines = [line for section in reference.about(topic) for line in plain(section, term.width)]
+    lines += _hooks(term, topic)
     if not lines:
         near = difflib.get_close_matches(topic, [*help_sections, *COMMANDS, *reference.topics()], 3)
         raise ConfigError.of(
@@ -66,21 +67,21 @@ def _topic_lines(topic: str) -> list[str]:
     return lines[:-1] if not lines[-1] else lines
 
 
-def _key_lines(topic: str) -> list[str]:
+def _key_lines(topic: str, term: Term) -> list[str]:
     """What the files' keys of a name mean that is also a slug's or a command's."""
     from hpctrain.cli.show import reference
     from hpctrain.cli.show.sections import plain
 
-    lines = [line for section in reference.keys(topic) for line in plain(section)]
+    lines = [line for section in reference.keys(topic) for line in plain(section, term.width)]
     return ["", *lines[:-1]] if lines else []
 
 
-def _hooks(only: str = "") -> list[str]:
+def _hooks(term: Term, only: str = "") -> list[str]:
     from hpctrain.hooks import specs
 
     lines: list[str] = []
     for name, hook in vars(specs).items():
         if hasattr(hook, "hpctrain_spec") and only in ("", name):
             doc = inspect.getdoc(hook) or ""
-            lines += [f"{name}{inspect.signature(hook)}", "", *doc.splitlines(), "", ""]
+            lines += [*term.wrapped(f"{name}{inspect.signature(hook)}"), "", *term.reflowed(doc), "", ""]
     return lines[:-1]

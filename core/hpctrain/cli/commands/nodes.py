@@ -20,7 +20,7 @@ from hpctrain.run.prepare.bind import bound
 from hpctrain.runfile.layers.settings import read_settings
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
-from hpctrain_job.bad_nodes import PERSON, BadNode, Finding, NodeReport, Place, is_node
+from hpctrain_job.bad_nodes import PERSON, BadNode, NodeFinding, NodeReport, Place, is_node
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,7 +70,7 @@ def avoid(
     except ValueError as error:
         raise ConfigError.of("usage", f"--for {duration}: {error}", hint="--for 7d") from None
     with _writing(place):
-        place.add(Finding(node, PERSON, why, now, until) for node in nodes)
+        place.add(NodeFinding(node, PERSON, why, now, until) for node in nodes)
     _done(context.obj, "avoided", nodes)
 
 

@@ -11,6 +11,7 @@ from hpctrain.errors import HpctrainError
 from hpctrain.hooks import load, specs
 from hpctrain.hooks.scan import Entry, installed, switched_off
 from hpctrain.ui.table import Column, Table
+from hpctrain.ui.text import ABSENT
 from hpctrain_job.lacking import NO_PACKAGE
 
 
@@ -28,13 +29,15 @@ def command(out: Out) -> int:
     if out.flags.json:
         out.document("plugins", plugins=rows)
         return 0
-    table = Table(
-        Column("KIND"), Column("NAME", style="name"), Column("FROM", drop=2), Column("HOOKS", drop=1)
-    )
+    table = Table(Column("KIND"), Column("NAME", style="name"), Column("FROM"), Column("HOOKS"))
+    reasons = []
     for row in rows:
-        hooks = ("error", row["broken"]) if row["broken"] else " ".join(row["hooks"]) or row["needs"] or "-"
-        table.row(row["kind"], row["name"], f"{row['distribution']} {row['version']}", hooks)
-    out.lines(table.lines(out.term))
+        hooks = " ".join(row["hooks"]) or ABSENT
+        word = ("error", "broken") if row["broken"] else "needs a package" if row["needs"] else hooks
+        table.row(row["kind"], row["name"], f"{row['distribution']} {row['version']}", word)
+        if reason := row["broken"] or row["needs"]:
+            reasons += ["", *out.term.wrapped(f"{row['kind']} {row['name']}: {reason}")]
+    out.lines([*table.lines(out.term), *reasons])
     return 3 if any(row["broken"] for row in rows) else 0
 
 

@@ -36,13 +36,13 @@ argv = ["true"]
 """What the job is a part of: a run without an environment, whose modules and network are the site's."""
 
 
-def examined(out: Out, site: Site, count: int, queue: str) -> Examined:
-    """Submit the job, wait for its end, judge the answers."""
+def examined(out: Out, site: Site, count: int, queue: str, python: str) -> Examined:
+    """Submit the job, wait for its end, judge the answers; `python` is one with torch on the nodes."""
     with tempfile.TemporaryDirectory() as folder:
         run_file = Path(folder) / "run.toml"
         run_file.write_text(RUN.replace("{cluster}", site.cluster.name), encoding="utf-8")
         plain = Session(run_file, account=site.account or None, environ=out.environ)
-        questions = nodes.questions(site)
+        questions = nodes.questions(site, count, python)
         requested = Resources(nodes=count, queue=queue)
         resources = modest(requested, plain.run, plain.cluster, LENGTH)
         submitted = time.time()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hpctrain.model.cluster import Reference
 from hpctrain.model.plan import Plan, Survey
 from hpctrain.model.train import Numbers
-from hpctrain.plan import predict
+from hpctrain.plan import chain, predict
 from hpctrain.plan.words import word_text
 from hpctrain.ui import text
 
@@ -27,6 +27,11 @@ def numbers_of(plan: Plan, survey: Survey) -> Iterator[tuple[str, str]]:
     start = startup(plan)
     if start is not None:
         yield "start-up", start
+    if _is_vetted(plan):
+        yield (
+            "vetting",
+            "each node is measured first, within a minute, and unfit ones are left out ([resources] vet)",
+        )
     yield from _tracking(plan)
     if numbers.leaves_out:
         yield "without", ", ".join(numbers.leaves_out)
@@ -45,8 +50,9 @@ def _size(numbers: Numbers) -> Iterator[tuple[str, str]]:
 def _memory(plan: Plan, numbers: Numbers) -> Iterator[tuple[str, str]]:
     """Of a GPU, of a node, and of the disk."""
     if numbers.memory_gb is not None:
-        has = plan.cluster.hardware.gpu_memory_gb
-        yield "memory", f"{numbers.memory_gb:.3g} GB" + (f" of {has:g} GB per GPU" if has else "")
+        has, part = plan.cluster.hardware.gpu_memory_gb, numbers.activations_gb
+        whole = f"{numbers.memory_gb + (part or 0):.3g} GB" + (f" of {has:g} GB per GPU" if has else "")
+        yield "memory", whole + (f", {part:.3g} GB of them activations" if part is not None else "")
     host = _host(plan, numbers)
     if host:
         yield "host", host
@@ -133,6 +139,11 @@ def startup(plan: Plan) -> str | None:
 
 
 MANY_NODES = 16
+
+
+def _is_vetted(plan: Plan) -> bool:
+    """Where the scheduler's jobs do not do it, a problem says so."""
+    return chain.is_vetted(plan) and not any(p.where == "resources.vet" for p in plan.problems)
 
 
 def _tracking(plan: Plan) -> Iterator[tuple[str, str]]:

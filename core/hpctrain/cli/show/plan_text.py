@@ -55,7 +55,7 @@ def size_of(plan: Plan) -> str:
     links = chain.of(plan)
     if links is not None and plan.run.resources.is_chain:
         hours = launch.job_nodes * links.attempts * links.time.seconds / 3600
-        jobs = f"{links.total.short} in {links.attempts} jobs of {links.time.short}"
+        jobs = f"{links.total.short} in {links.attempts} {links.unit} of {links.time.short}"
         return f"{amount}, {jobs}, {text.count(round(hours))} node-hours"
     return f"{amount}, {time.short}" if time else amount
 

@@ -58,7 +58,7 @@ def _numbers(plan: Plan) -> tuple[str, ...]:
     cost = predict.cost(plan, plan.steps)
     host = max((gb for gb in (numbers.loading_gb, numbers.saving_gb) if gb is not None), default=None)
     return (
-        _of(numbers.memory_gb, plan.cluster.hardware.gpu_memory_gb),
+        _of(_gpu_gb(numbers), plan.cluster.hardware.gpu_memory_gb),
         text.count(numbers.tokens_per_step) if numbers.tokens_per_step else "-",
         text.duration(seconds, rough=True) if seconds is not None else "-",
         str(max(cost.jobs, predict.jobs(plan, seconds or 0))),
@@ -66,6 +66,10 @@ def _numbers(plan: Plan) -> tuple[str, ...]:
         _of(host, plan.cluster.hardware.memory_gb),
         train.queue if train and train.queue else "-",
     )
+
+
+def _gpu_gb(numbers: Numbers) -> float | None:
+    return None if numbers.memory_gb is None else numbers.memory_gb + (numbers.activations_gb or 0)
 
 
 def _of(needed: float | None, has: float) -> str:

@@ -46,17 +46,18 @@ class Section:
         return attrs.evolve(self, rows=rows, text="") if rows else None
 
 
-def plain(section: Section) -> Iterator[str]:
-    """A section as lines for a terminal."""
+def plain(section: Section, columns: int = WIDTH) -> Iterator[str]:
+    """A section as lines for a terminal of so many columns; longer ones than WIDTH are hard to read."""
+    width = min(columns, WIDTH)
     yield f"{section.title} of {section.file}" if section.file else section.title
     yield ""
     if section.text:
-        yield from _wrapped(section.text, "")
+        yield from _wrapped(section.text, "", width)
         yield ""
     for row in section.rows:
         notes = [row.kind, "needed" if row.needed else "", f"default {row.default}" if row.default else ""]
-        yield f"  {row.name}   {', '.join(filter(None, notes))}".rstrip()
-        yield from _wrapped(row.meaning, "      ")
+        yield from _wrapped(f"{row.name}   {', '.join(filter(None, notes))}", "  ", width)
+        yield from _wrapped(row.meaning, "      ", width)
     yield ""
 
 
@@ -66,5 +67,5 @@ def _leads(path: list[str], table: tuple[str, ...]) -> bool:
     return len(path) == len(table) and all(part in (key.lower(), ANY) or key == ANY for part, key in pairs)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+def _wrapped(text: str, indent: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

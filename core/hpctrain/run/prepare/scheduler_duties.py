@@ -1,26 +1,40 @@
-"""What a run file asks of its scheduler and the job does not have: refused before anything is written."""
+"""What a run file asks of its scheduler and the job does not have: a part of the plan's problems."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hpctrain.errors import Problem
+from hpctrain.hooks.manager import Hooks
 from hpctrain.model.duration import Duration
 from hpctrain.model.job import JobFiles
-from hpctrain.model.plan import Plan, PlannedStep
+from hpctrain.model.plan import Plan
 from hpctrain.plan import chain
+from hpctrain.run.prepare.bind import bind
 
 REQUEUES = re.compile(r"^hpc_requeue\(\)", re.MULTILINE)
 """The function with which a job has itself queued again."""
 NEXT = f"steps/{chain.TRAIN}/next.sh"
 """The script with which a job hands over another one."""
+VET = f"steps/{chain.TRAIN}/vet.sh"
+"""The script with which a node measures itself."""
 
 
-def lacking(step: PlannedStep, plan: Plan, job_files: JobFiles) -> Iterator[Problem]:
-    """Mail that nobody sends, and attempts of a long training that nobody would begin."""
-    if not step.step.trains:
+def lacking(plan: Plan, hooks: Hooks, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Mail that nobody sends, nodes that nobody measures, attempts that nobody would begin.
+
+    The scripts tell, so they are rendered; as for another computer, which is the same everywhere.
+    """
+    step = next((planned for planned in plan.steps if planned.step.trains and not planned.here), None)
+    if step is None:
         return
+    binding = bind(plan.cluster, plan.run, environ, on_cluster=False)
+    job_files: JobFiles = hooks.need("render_job", step=step, plan=plan, binding=binding)
+    yield from _missing(plan, job_files)
+
+
+def _missing(plan: Plan, job_files: JobFiles) -> Iterator[Problem]:
     scheduler, cluster = plan.cluster.scheduler, plan.cluster.name
     if plan.run.resources.mail and not job_files.mails:
         yield Problem(
@@ -28,6 +42,14 @@ def lacking(step: PlannedStep, plan: Plan, job_files: JobFiles) -> Iterator[Prob
             message=f"the scheduler of {cluster}, {scheduler}, sends no mail",
             where="resources.mail",
             hint="[on.CLUSTER.resources] mail = …      (only where mail is sent)",
+        )
+    if chain.is_vetted(plan) and VET not in job_files.files:
+        yield Problem(
+            code="scheduler-ignores",
+            message=f"{scheduler} measures no node of {cluster} before the training",
+            where="resources.vet",
+            hint="vet = false",
+            fatal=False,
         )
     links = chain.of(plan)
     if links is None:

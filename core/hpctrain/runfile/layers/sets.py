@@ -23,7 +23,7 @@ def read_set(text: str) -> Tier:
     while inner[name] is not None:
         inner = inner[name]
         (name,) = inner
-    inner[name] = _value(value.strip())
+    inner[name] = read_value(value.strip())
     for path, _, message, _ in odd_values(table, f"--set {key.strip()}"):
         raise _refuse(text, message, dotted(path))
     return Tier(name="--set", data=table, option=f"--set {text}")
@@ -45,7 +45,8 @@ def _table(key: str) -> dict[str, Any] | None:
     return None
 
 
-def _value(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """A value of TOML, or the text itself where it is none."""
     try:
         data = loads(f"value = {text}")
     except (ValueError, RecursionError):

@@ -16,6 +16,7 @@ color = "never"
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -120,9 +121,9 @@ def settings_path(environ: Mapping[str, str]) -> tuple[Path, bool]:
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
-    """The user's settings; a file that was named must exist."""
+    """The user's settings; a file that was named must exist, and /dev/null is none."""
     path, named = settings_path(environ)
-    if not named and not path.exists():
+    if (not named and not path.exists()) or str(path) == os.devnull:
         return Settings()
     document = read_toml(path)
     settings, faults = Strict(_CHECKS)(document.data, Settings)

@@ -11,7 +11,7 @@
 #SBATCH --export=HOME,LANG,LOGNAME,USER
 #SBATCH --partition=batch
 #SBATCH --network=disable_rdzv_get
-# step train of finetune_llama3_ds on frontier, plan 390a8097; starts in the run directory
+# step train of finetune_llama3_ds on frontier, plan c6b03f01; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -28,11 +28,11 @@ export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/lustre/orion/abc123/scratch/somebody/hpctrain/checkpoints/finetune_llama3_ds/"${HPC_OWN}"
 export HPC_SECRETS=/ccs/home/somebody/.local/state/hpctrain/secrets/finetune_llama3_ds-"${HPC_OWN}"/"${HPC_STEP}"
 export HPC_BAD_NODES=/lustre/orion/abc123/proj-shared/hpctrain/assets/nodes-frontier-
 export HPC_BAD_NODES_OWNERS=''
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module reset
@@ -44,7 +44,7 @@ hpc_module load craype-accel-amd-gfx90a
 hpc_module unload miniforge3/23.11.0-0
 hpc_module load rccl-net-plugin
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/lustre/orion/abc123/proj-shared/hpctrain/assets/.datasets-"${EUID}"  # trainers:trl: what one run made of the data, the next one need not make again
-hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network (?:OFI|AWS Libfabric) not found|Using internal network plugin'
+hpc_fabric --nodes=2 --per-node=8 --on-slow=stop '--proof=NET/OFI Selected [Pp]rovider is cxi' '--refuse=Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network (?:OFI|AWS Libfabric) not found|Using internal network plugin'
 . steps/train/cray.sh
 ln -sfn train.log logs/finetune_llama3_ds-"${HPC_JOB}".o
 hpc_trust /lustre/orion/abc123/proj-shared/hpctrain/env/conda-2519c842f46d

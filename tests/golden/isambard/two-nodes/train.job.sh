@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --export=HOME,LANG,LOGNAME,USER,PROJECTDIR,SCRATCHDIR
 #SBATCH --network=disable_rdzv_get
-# step train of regression on isambard, plan 0951e90e; starts in the run directory
+# step train of regression on isambard, plan 78dec25e; starts in the run directory
 set -euo pipefail
 umask 077
 export HPC_STEP=train
@@ -27,10 +27,10 @@ export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_OWN}"
 export HPC_BAD_NODES=/projectdir/hpctrain/data/nodes-isambard-
 export HPC_BAD_NODES_OWNERS=''
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_module reset
 hpc_module load PrgEnv-cray
@@ -39,7 +39,7 @@ hpc_module load brics/aws-ofi-nccl/1.8.1
 export HPC_SOURCE="${HPC_RUN}"/source  # core: programs write beside their code, and the code itself serves other runs
 [[ -v HF_DATASETS_CACHE ]] || export HF_DATASETS_CACHE=/projectdir/hpctrain/assets/.datasets-"${EUID}"  # trainers:command: what one run made of the data, the next one need not make again
 hpc_source /projectdir/hpctrain/assets/file-20c06a68a821
-hpc_fabric 'NET/OFI Selected [Pp]rovider is cxi' 'Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
+hpc_fabric --nodes=2 --per-node=4 --on-slow=stop '--proof=NET/OFI Selected [Pp]rovider is cxi' '--refuse=Using network Socket|NET/OFI Selected [Pp]rovider is (?!cxi)|NET/OFI No eligible providers|network AWS Libfabric not found|Using internal network plugin'
 ln -sfn train.log logs/regression-"${HPC_JOB}".out
 hpc_trust /projectdir/hpctrain/env/uv-8456335b182c
 hpc_private HF_DATASETS_CACHE /projectdir/hpctrain/assets/.datasets-"${EUID}"

@@ -27,10 +27,10 @@ export HPC_HEAD=127.0.0.1
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_PYTHON=python3
 export HPC_CHECKPOINTS=/leonardo_work/abc123/somebody/hpctrain/checkpoints/capybara-lora-node/"${HPC_OWN}"
 export HPC_BAD_NODES=/leonardo_scratch/fast/abc123/hpctrain/data/nodes-leonardo-
 export HPC_BAD_NODES_OWNERS=''
+hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
 hpc_module load gcc/12.2.0
