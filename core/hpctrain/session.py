@@ -114,7 +114,7 @@ class Session:
         return attrs.evolve(binding, roots={**binding.roots, "runfile": str(self.source.base)})
 
     def plan(self) -> Plan:
-        """What would happen, made once. Its digest is the same on every machine; numbers of a model need files."""
+        """What would happen, made once. Its digest is the same everywhere; numbers need files."""
         if self._plan is None:
             self._plan = self._planned()
         return self._plan

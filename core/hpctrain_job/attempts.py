@@ -99,6 +99,18 @@ class Step:
                 "until": round(event.at, 1),
             }
             self.write("ended", **fields, lost_nodes=list(event.lost_nodes))
+            if event.lost_nodes:
+                from hpctrain_job import bad_nodes  # the control plane ends no attempt by a node
+
+                bad_nodes.remember(self.folder, event.job, self._reasons(event))
+
+    def _reasons(self, event: decision.Ended) -> dict[str, tuple[str, str]]:
+        """Why each lost node is to blame; what the vetting found, it has remembered."""
+        unfit = _unfit(self, event.job)
+        reason = ("died", "the scheduler or its peers lost it")
+        if event.cause is Cause.HUNG:
+            reason = ("hung", _verdict(self, event.job))
+        return {node: reason for node in event.lost_nodes if node not in unfit}
 
     def reopen(self) -> None:
         """Take the mark away: a person wants the chain to go on."""
@@ -149,7 +161,8 @@ class Step:
             record = decision.applied(step_event, record) if step_event else record
         begun = {attempt.job for attempt in record.attempts}
         still = tuple(job for job in waiting if job not in begun)
-        return replace(record, waiting=still, ended=self.ended, stop_file=stop_file)
+        bad = _bad_nodes()
+        return replace(record, waiting=still, ended=self.ended, stop_file=stop_file, bad_nodes=bad)
 
     def submissions(self) -> list[Submission]:
         """Every job of the chain that was asked for, in their order."""
@@ -331,6 +344,22 @@ def _blamed(step: Step, job: str, nodes: Sequence[str]) -> list[str]:
     from hpctrain_job.hangs import verdicts  # the control plane reads this module and judges nobody
 
     return list(verdicts.blamed(step.folder, job, nodes))
+
+
+def _bad_nodes() -> tuple[str, ...]:
+    """Nodes that failed under other runs; only a job is told where they are remembered."""
+    if "HPC_BAD_NODES" not in os.environ:
+        return ()
+    from hpctrain_job import bad_nodes
+
+    return bad_nodes.known_to_job()
+
+
+def _verdict(step: Step, job: str) -> str:
+    from hpctrain_job.hangs import verdicts  # as above
+
+    verdict = verdicts.newest(step.folder, job)
+    return verdict.words if verdict else ""
 
 
 def _unfit(step: Step, job: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from hpctrain_job.chain.decision import (
     Terms,
     Train,
     applied,
+    chosen,
     decide,
     seconds_left,
 )
@@ -49,6 +50,18 @@ def test_an_attempt_begins_and_the_queue_is_filled_behind_it() -> None:
     assert decide(BEGAN, record) == (Train(), Submit(1, "2"))
     assert decide(BEGAN, replace(record, waiting=("1",))) == (Train(), Submit(2, "1"))
     assert decide(BEGAN, replace(record, waiting=("1", "2", "3"))) == (Train(),)
+
+
+def test_waiting_jobs_stay_away_from_what_other_runs_found() -> None:
+    """No more than may be left out, its own faults first; of an allocation the others train first."""
+    terms = replace(TERMS, avoid=2, nodes=2)
+    record = Record(terms, waiting=("1", "2", "3"), bad_nodes=("n7", "n8"))
+    assert decide(BEGAN, record) == (Train(), Avoid(("n7", "n8"), ("2", "3")))
+    assert decide(BEGAN, replace(record, terms=replace(terms, avoid=0))) == (Train(),)
+    failed = applied(ended(Cause.NODE, lost_nodes=("n2",)), applied(BEGAN, record))
+    assert failed.avoided == ("n2", "n7")
+    assert chosen(("n7", "n1", "n2", "n3"), failed) == ("n1", "n3")
+    assert chosen(("n7", "n1"), record) == ("n7", "n1")
 
 
 def test_no_more_jobs_than_the_time_left_needs_and_a_spare() -> None:

@@ -105,7 +105,11 @@ def test_variables_of_a_job_are_listed(tmp_path: Path) -> None:
     scripts = Session(path, environ={"HOME": str(tmp_path)}).files()
     of_a_job, of_a_rank, of_core = (
         {v for name in names for v in re.findall(r"\b(HPC_[A-Z_]+|WORK|PYTHONPATH)=", str(scripts[name]))}
-        for names in (["steps/train/job.sh"], ["steps/train/rank.sh"], ["steps/train/task.sh", "code/job.sh"])
+        for names in (
+            ["steps/train/job.sh"],
+            ["steps/train/rank.sh"],
+            ["steps/train/task.sh", "code/job.sh", "code/identity.sh"],
+        )
     )
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     paragraph = text.partition("Variables in every job")[2].partition("\n\n")[0]
@@ -113,7 +117,8 @@ def test_variables_of_a_job_are_listed(tmp_path: Path) -> None:
     in_one_that_makes = {"WORK", "HPC_STRIPE", "HPC_SHARE", "HPC_OWNERS"}  # read by code/publish.sh
     in_one_that_names_code = {"HPC_SOURCE"}  # plan/facts.py; this trainer has none
     in_a_chain, of_command = {"HPC_STOP_FILE"}, {"HPC_START", "HPC_GLOBAL_BATCH_SIZE"}  # this one is neither
-    of_others = in_one_that_makes | in_one_that_names_code | in_a_chain | of_command
+    of_slurm = {"HPC_BAD_NODES", "HPC_BAD_NODES_OWNERS"}  # plan/chain.py; on one computer there is one node
+    of_others = in_one_that_makes | in_one_that_names_code | in_a_chain | of_command | of_slurm
     assert listed == of_a_job | of_a_rank | of_core | of_others
     text = (ROOT / "docs/writing-a-scheduler.md").read_text(encoding="utf-8")
     sentence = text.partition("The job's lines export")[2].partition(".")[0]

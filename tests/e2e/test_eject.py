@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -88,3 +89,28 @@ def test_what_stays_behind_is_said(here: Product) -> None:
     said = here("eject", "--on", "frontier", "--account", "abc123", "--out", "far").stderr
     assert f"the scripts read {here.folder}/mine: copy it to the same place on frontier" in said
     assert "copy it" not in here("eject", "--out", "near").stderr
+
+
+def test_two_folders_of_one_name_never_share_checkpoints(here: Product, tmp_path: Path) -> None:
+    """`my-run/scripts` in two projects; a folder that moves keeps its own, a copy begins anew."""
+    save = 'touch "$HPC_CHECKPOINTS/$((1 + $(ls "$HPC_CHECKPOINTS" | wc -l)))"; ls -x "$HPC_CHECKPOINTS"'
+    here.write(small(save))
+    environ = poisoned(tmp_path)
+
+    def trained(folder: str) -> str:
+        """What was there at the end of another attempt in this folder."""
+        (here.folder / folder / "steps/train/finished").unlink(missing_ok=True)
+        carried_out(str(here.folder / folder / "run.sh"), environ)
+        return (here.folder / folder / "logs/train.log").read_text().splitlines()[-1]
+
+    for project in ("one", "other"):
+        here("eject", "run.toml", "-o", f"{project}/my-run/scripts")
+    assert [trained("one/my-run/scripts"), trained("one/my-run/scripts")] == ["1", "1  2"]
+    assert trained("other/my-run/scripts") == "1"
+    (here.folder / "one/my-run").rename(here.folder / "moved")
+    assert trained("moved/scripts") == "1  2  3"
+    shutil.copytree(here.folder / "moved/scripts", here.folder / "copy")
+    assert trained("copy") == "1"
+    assert trained("moved/scripts") == "1  2  3  4"
+    here("eject", "run.toml", "-o", "one/my-run/scripts")  # anew where the first one was
+    assert trained("one/my-run/scripts") == "1"

@@ -213,7 +213,8 @@ def test_a_job_says_where_its_attempt_begins_in_its_logs(run: RunDirectory) -> N
     (run.path / "steps/train").mkdir(parents=True)
     for said, rule in (("MemoryError", "host-memory"), ("OSError: [Errno 28]", "disk-full")):
         script = (
-            f"set -euo pipefail; export HPC_STEP=train HPC_JOB=1 HPC_ATTEMPT=0; . {JOB}\n"
+            f"set -euo pipefail; export HPC_STEP=train HPC_JOB=1 HPC_ATTEMPT=0; "
+            f". {JOB.with_name('identity.sh')}; . {JOB}\n"
             f"hpc_begin_job; echo '{said}' | tee -a logs/train.rank0.log >>logs/train.log; exit 1"
         )
         subprocess.run(("bash", "-c", script), cwd=run.path, timeout=60)

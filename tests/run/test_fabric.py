@@ -42,7 +42,8 @@ def job(
     )
     script = (
         f"set -euo pipefail; export HPC_STEP=train HPC_JOB=1 HPC_ATTEMPT=0 HPC_PYTHON={sys.executable}\n"
-        f'. {SCRIPT}\nhpc_begin_job; hpc_fabric "$@"; hpc_start bash rank.sh'
+        f". {SCRIPT.with_name('identity.sh')}; . {SCRIPT}\n"
+        'hpc_begin_job; hpc_fabric "$@"; hpc_start bash rank.sh'
     )
     began = time.monotonic()
     words = (

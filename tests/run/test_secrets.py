@@ -143,14 +143,15 @@ def test_all_missing_tokens_are_named_at_once() -> None:
 def test_tokens_lie_privately_outside_the_run_and_can_be_removed(tmp_path: Path, any_umask: None) -> None:
     run = RunDirectory(tmp_path / "runs" / "demo" / "1-4f1c9a2e")
     tokens = [secrets.Token("huggingface", HF, "$X")]
-    folder = secrets.place(tokens, tmp_path / "state", run, "train")
-    assert folder == tmp_path / "state/secrets/demo-1-4f1c9a2e/train"
+    home = tmp_path / "state/secrets/demo-1-4f1c9a2e"
+    folder = secrets.place(tokens, home, run, "train")
+    assert folder == home / "train"
     assert (folder / "huggingface").read_text() == HF + "\n"
     assert [mode(p) for p in (folder, folder / "huggingface")] == [0o700, 0o600]
-    assert secrets.placed(tmp_path / "state", run) == ("train",)
-    secrets.remove(tmp_path / "state", run, "train")
-    secrets.remove(tmp_path / "state", run, "train")
-    assert secrets.placed(tmp_path / "state", run) == ()
+    assert secrets.placed(home) == ("train",)
+    secrets.remove(home, "train")
+    secrets.remove(home, "train")
+    assert secrets.placed(home) == ()
     assert not folder.parent.exists()
 
 

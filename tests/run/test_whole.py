@@ -17,6 +17,7 @@ from hpctrain.model.step import Artifact, Step
 from hpctrain.model.words import Cmd, Secret, Var
 from hpctrain.render.scripts import step_files
 from hpctrain.render.shape import HERE
+from hpctrain.render.tree import HELPERS
 from hpctrain.run.disk import secrets
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.prepare import jobzip
@@ -41,7 +42,7 @@ def rendered(cluster: Cluster, root: Path, *commands: Cmd) -> tuple[RunDirectory
     planned = PlannedStep(step=step, here=True, around=Surround(env=(token,)))
     plan = Plan(run=run, cluster=cluster, pins=(), steps=(planned,), digest="4f1c9a2e" * 8)
     binding = bind(cluster, run, {"USER": "ada", "HOME": "/nowhere"})
-    helpers = {f"code/{n}": (ROOT / "core/hpctrain/render" / n).read_text() for n in ("publish.sh", "job.sh")}
+    helpers = {f"code/{n}": (ROOT / "core/hpctrain/render" / n).read_text() for n in HELPERS}
     contents: dict[str, str | bytes] = {"plan.json": "{}", "code/job.zip": jobzip.build().data}
     contents |= helpers | step_files(planned, plan, binding, HERE)
     return RunDirectory.create(root / "runs", "demo", plan.digest, contents), plan
@@ -49,8 +50,8 @@ def rendered(cluster: Cluster, root: Path, *commands: Cmd) -> tuple[RunDirectory
 
 def run_here(directory: RunDirectory, plan: Plan) -> None:
     binding = bind(plan.cluster, plan.run, {"USER": "ada", "HOME": "/nowhere"})
-    state = Path(str(binding.roots["state"]))
-    secrets.place([secrets.Token("huggingface", TOKEN, "$HF_TOKEN")], state, directory, "make")
+    folder = Path(str(binding.roots["state"]), "secrets", f"demo-{directory.own_name}")
+    secrets.place([secrets.Token("huggingface", TOKEN, "$HF_TOKEN")], folder, directory, "make")
     run_step(directory, "make", Tools(), env={})
 
 

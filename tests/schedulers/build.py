@@ -18,6 +18,7 @@ from hpctrain.model.run import Resources, RunSpec
 from hpctrain.model.step import Launch, Ranks, Step
 from hpctrain.model.train import Train
 from hpctrain.model.words import Raw, Word
+from hpctrain.render.tree import HELPERS
 
 WHO = 'echo "$HPC_RANK $HPC_LOCAL_RANK $HPC_NODE_RANK $HPC_WORLD $HPC_NODES $HPC_GPUS $HPC_HEAD $HPC_ATTEMPT"'
 
@@ -93,9 +94,7 @@ def binding(root: Path) -> Binding:
 
 def write(folder: Path, rendered: JobFiles) -> None:
     """A step's files and the helpers that all jobs source."""
-    helpers = {
-        f"code/{n}": files("hpctrain.render").joinpath(n).read_text() for n in ("job.sh", "publish.sh")
-    }
+    helpers = {f"code/{n}": files("hpctrain.render").joinpath(n).read_text() for n in HELPERS}
     for path, text in {**rendered.files, **helpers}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)

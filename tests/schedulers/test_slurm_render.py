@@ -69,6 +69,7 @@ def test_the_call_has_the_tag_in_name_and_comment() -> None:
         Join("--comment=hpctrain:", Var("HPC_TAG")),
         Join("--dependency=", Var("HPC_AFTER")),
         "--kill-on-invalid-dep=yes",
+        Join("--exclude=", Var("HPC_AVOID")),
         "--account=p1",
         "--reservation=x y",
         "steps/train/job.sh",

@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "report": "write plots, settings and costs of runs as one HTML file",
         "checkpoints": "list what a run saved, and whether it is whole",
         "runs": "list your runs",
+        "nodes": "list nodes that failed, avoid or forgive one",
         "cancel": "end a run",
         "sync": "upload what a run logged offline for W&B",
     },

@@ -78,6 +78,8 @@ class Job:
     """`submit` of JobFiles with its variables filled in."""
     after: tuple[tuple[After, str], ...] = ()
     """Earlier steps with the ids of their jobs."""
+    avoid: tuple[str, ...] = ()
+    """Nodes that failed, which the command names; one that the scheduler no longer has may be dropped."""
     env: Mapping[str, str] = attrs.field(factory=dict)
     """Variables for the command, besides our own environment."""
 

@@ -163,6 +163,10 @@ class Survey:
     """The jobs of all users of the run's account, where the site's policy has a cap over them."""
     code: CodeState | None = None
     """How `[code] path` stands, also off the cluster; None where it is in no repository."""
+    avoided: Mapping[str, str] = attrs.field(factory=dict)
+    """Node -> why jobs of the training stay away from it, in words."""
+    bad_nodes: tuple[str, ...] = ()
+    """Further nodes that failed, which are too many to leave out."""
     earlier: EarlierRun | None = None
     """The newest run of the same plan; a second submission starts anew, unless it is told to go on."""
     at: str = ""

@@ -12,7 +12,7 @@ from hpctrain.model.cluster import Cluster, Queue
 from hpctrain.model.duration import Duration
 from hpctrain.model.plan import Plan, PlannedStep
 from hpctrain.model.run import RunSpec
-from hpctrain.model.words import Loc
+from hpctrain.model.words import Join, Loc, Word
 from hpctrain.plan import queues
 
 TRAIN = "train"
@@ -62,7 +62,7 @@ def of(plan: Plan) -> Chain | None:
         return None
     time, total = resources.time, resources.total or resources.time
     attempts = math.ceil(total.seconds / time.seconds)
-    machine, nodes = plan.cluster.hardware.nodes, step.step.launch.job_nodes
+    nodes = step.step.launch.job_nodes
     requeue = bool(resources.requeue) and resources.is_chain
     links = 1 if requeue or not resources.is_chain else min((attempts + 1, *_room(plan, step)))
     row = plan.cluster.queue_named(step.queue)
@@ -71,7 +71,7 @@ def of(plan: Plan) -> Chain | None:
         time=time,
         total=total,
         links=links,
-        avoid=max(0, min(max(2, machine // AVOID_SHARE), machine - nodes)),
+        avoid=most_avoided(plan, nodes),
         requeue=requeue,
         hands_over=1 < links <= attempts and not (row and "submit" in row.forbids),
     )
@@ -88,6 +88,12 @@ def _room(plan: Plan, step: PlannedStep) -> Iterator[int]:
         yield max(1, policy.max_nodes // launch.job_nodes)
 
 
+def most_avoided(plan: Plan, nodes: int) -> int:
+    """How many nodes a job of so many may be kept away from."""
+    machine = plan.cluster.hardware.nodes
+    return max(0, min(max(2, machine // AVOID_SHARE), machine - nodes))
+
+
 def is_vetted(plan: Plan) -> bool:
     """Whether the run wants its nodes measured before they train, which not every scheduler's jobs do."""
     step, choice = plan.step_named(TRAIN), plan.run.resources.vet
@@ -97,12 +103,33 @@ def is_vetted(plan: Plan) -> bool:
 
 
 def stop_place(plan: Plan) -> Loc | None:
-    """Where the project may leave a stop file for a run of this name; the run's folder follows."""
-    shared = (
-        role for role in SHARED if (facts := plan.cluster.storage.get(role)) and facts.share == "project"
-    )
-    role = next(shared, "")
+    """Where the project may leave a stop file for a run of this name; the run's own name follows."""
+    role = shared_role(plan.cluster)
     return Loc(role, f"stop-{plan.run.name}-") if role else None
+
+
+def bad_nodes_place(cluster: Cluster) -> Loc | None:
+    """Where users remember nodes that failed; the number of the user follows."""
+    role = shared_role(cluster) or ("state" if "state" in cluster.storage else "")
+    return Loc(role, f"nodes-{cluster.name}-") if role else None
+
+
+def bad_nodes_words(cluster: Cluster) -> dict[str, Word]:
+    """The same for a job, with those whose findings count, where the place is shared."""
+    place = bad_nodes_place(cluster)
+    if place is None:
+        return {}
+    words: dict[str, Word] = {"HPC_BAD_NODES": place}
+    if shared_role(cluster):
+        owners = [word for owner in cluster.owners_of(place.role) for word in (" ", owner)][1:]
+        words["HPC_BAD_NODES_OWNERS"] = Join(*owners) if owners else ""
+    return words
+
+
+def shared_role(cluster: Cluster) -> str:
+    """The storage role in which a project leaves what all of it read; empty where there is none."""
+    shared = (role for role in SHARED if (facts := cluster.storage.get(role)) and facts.share == "project")
+    return next(shared, "")
 
 
 def with_time(run: RunSpec, cluster: Cluster) -> RunSpec:

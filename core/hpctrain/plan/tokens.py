@@ -1,4 +1,4 @@
-"""Where a token may be: what `submit` reads, and an ejected run.sh, in the same order."""
+"""Where a token may be: what `submit` reads, and an ejected run.sh, in the same order, and its task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import Any
 from attrs import frozen
 
 from hpctrain.errors import ConfigError
+from hpctrain.model.words import Join, Loc, Secret, Var, Word
 
+OWN_NAME = Var("HPC_OWN")
+"""The run's own name in its scripts: `render/identity.sh`."""
+STATE = "state"
+"""The role that holds secrets: private, never under a run directory."""
 WANDB_HOST = "api.wandb.ai"
 _VARIABLES = {"huggingface": "HF_TOKEN", "wandb": "WANDB_API_KEY"}
 
@@ -86,3 +91,13 @@ def _in_settings(name: str, source: Any) -> TokenPlace:
     if "env" in source:
         return InVariable(str(source["env"]))
     return InFile(str(source["file"]))
+
+
+def folder_in_job(run: str, step: Word) -> Join:
+    """The folder of a step's tokens in the scripts of a run of this name."""
+    return Join(Loc(STATE, f"secrets/{run}"), "-", OWN_NAME, "/", step)
+
+
+def place_in_job(run: str, step: str, secret: Secret) -> Join:
+    """The file of one token there."""
+    return Join(folder_in_job(run, step), "/", secret.name)

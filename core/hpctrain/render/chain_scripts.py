@@ -6,9 +6,11 @@ import json
 
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.step import Launch
-from hpctrain.model.words import Join, Raw, Var, Word
+from hpctrain.model.words import Join, Var, Word, words_in
 from hpctrain.plan import chain, interval
+from hpctrain.plan.tokens import OWN_NAME
 from hpctrain.render import shell
+from hpctrain.render.graph import AVOID
 from hpctrain.render.shape import Guards, Handover, Shape
 from hpctrain.versions import RECORD
 
@@ -26,7 +28,7 @@ def over(folder: str) -> tuple[str, ...]:
 def begins(plan: Plan, binding: Binding) -> tuple[str, ...]:
     """Lines of job.sh, before anything trains: whether this attempt does."""
     place = chain.stop_place(plan)
-    stop = Join(place, Raw('"${HPC_RUN##*/}"')) if place else ""
+    stop = Join(place, OWN_NAME) if place else ""
     return (f"export HPC_STOP_FILE={shell.word(stop, binding)}", "hpc_chain_begin")
 
 
@@ -36,13 +38,14 @@ def chain_files(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape
     links = chain.of(plan)
     if handover is None or links is None or not links.hands_over:
         return {f"{folder}/chain.json": _terms(plan, launch, None, shape.guards)}
+    argv = tuple(word for word in handover.submit.argv if AVOID not in words_in(word))  # `avoid` follows
     lines = [
         "#!/bin/bash",
         "# One more job of the chain, HPC_TAG: submit it behind HPC_AFTER, or find it.",
         "set -euo pipefail",
         'cd "$HPC_RUN"',
         "case $1 in",
-        f"  submit) exec {shell.words(handover.submit.argv, binding)} ;;",
+        f"  submit) exec {shell.words(argv, binding)} ;;",
         f"  find) exec {shell.words(handover.find, binding)} ;;",
         "esac",
     ]

@@ -13,7 +13,7 @@ from attrs import frozen
 from hpctrain.errors import IntegrityError
 from hpctrain.model.plan import Binding, Plan
 from hpctrain.model.step import After
-from hpctrain.model.words import Cmd, Loc, Word
+from hpctrain.model.words import Cmd, Loc, Var, Word, words_in
 from hpctrain.plan.decode import decode
 from hpctrain.plan.encode import encode
 from hpctrain.render import shell
@@ -34,6 +34,27 @@ class Links:
     of the run's folder follows."""
 
 
+AVOID = Var("HPC_AVOID")
+"""In a scheduler's command: the nodes that its job stays away from."""
+
+
+def avoids(submit: Cmd) -> bool:
+    """Whether the scheduler's command takes them."""
+    return any(AVOID in words_in(word) for word in submit.argv)
+
+
+@frozen(kw_only=True)
+class Avoid:
+    """What keeps a job away from nodes that failed."""
+
+    place: Loc
+    """The beginning of the path at which users remember them; the number of the user follows."""
+    most: int
+    """So many may be left out."""
+    shared: bool = False
+    """Whether others of the project read what is found."""
+
+
 @frozen(kw_only=True)
 class Node:
     """One step as the executor sees it; `submit` is the scheduler's command, None for a step here."""
@@ -52,6 +73,8 @@ class Node:
     """Where its asset comes from when it is not here yet: hub, url, git."""
     links: Links | None = None
     """Where several jobs do it."""
+    avoid: Avoid | None = None
+    """Where its scheduler's command takes HPC_AVOID."""
 
 
 @frozen(kw_only=True)
@@ -110,7 +133,11 @@ def _owners(plan: Plan, binding: Binding) -> dict[str, tuple[str, ...]]:
 
 def _row(node: Node) -> dict[str, Any]:
     row = {**encode(node), "after": [[after.step, after.when.value] for after in node.after]}
-    return {key: value for key, value in row.items() if value or key not in ("checked", "origin", "links")}
+    return {
+        key: value
+        for key, value in row.items()
+        if value or key not in ("checked", "origin", "links", "avoid")
+    }
 
 
 def read(path: Path) -> Graph:

@@ -185,6 +185,10 @@ hpc_end() {
   [[ $code != 0 ]] || : >"steps/$HPC_STEP/finished"
   hpc_record "$code"
   hpc_note ended "$code"
+  if [[ ${HPC_BAD_NODES:-} && ! ${hpc_chained:-} && $code != 0 && $code != 75 ]]; then
+    PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.bad_nodes --step="$HPC_RUN/steps/$HPC_STEP" \
+      --job="$HPC_JOB" --lost="$(hpc_lost_nodes)" || true
+  fi
   if [[ ${hpc_chained:-} ]]; then
     hpc_chain_end "$code" || true
     # the next job of the chain needs the same tokens
@@ -381,6 +385,7 @@ hpc_begin_job() {
   trap hpc_end EXIT
   trap 'hpc_forward USR1' USR1
   trap 'hpc_forward TERM' TERM
+  hpc_identify
   rm -rf "steps/$HPC_STEP/exit" "steps/$HPC_STEP"/{hung,nodes,nothing-whole}
   hpc_note began
   # where this attempt begins in logs that all attempts append to: `diagnose` reads no earlier one's failure

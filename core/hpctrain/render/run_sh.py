@@ -11,7 +11,6 @@ from hpctrain.model.step import When
 from hpctrain.model.words import Cmd, Secret, Var, words_in
 from hpctrain.plan import tokens
 from hpctrain.render import shell
-from hpctrain.render.scripts import secret_place
 
 if TYPE_CHECKING:
     from hpctrain.render.graph import Node
@@ -23,13 +22,16 @@ umask 077
 CDPATH='' cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
 export HPC_RUN=$PWD HPC_TAG
 mkdir -p logs
+. code/identity.sh
+hpc_identify || exit 7
 
 here() {  # a step of this machine
   echo "$1"
   bash "steps/$1/job.sh" >>"logs/$1.log" 2>&1 || { tail -n 20 "logs/$1.log" >&2; exit 4; }
 }
 
-tag() {  # names a job before the scheduler is asked
+tag() {  # names a step's job before the scheduler is asked; the record of an earlier one is not its
+  rm -f "steps/$1/exit"
   HPC_TAG=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')
 }
 
@@ -100,10 +102,8 @@ def _looked_for(place: tokens.TokenPlace) -> str:
 
 def _tokens(node: Node, plan: Plan, binding: Binding) -> list[str]:
     """The step's tokens, each in a private file."""
-    return [
-        f"token {shell.quoted(name)} {shell.word(secret_place(plan, node.name, Secret(name)), binding)}"
-        for name in node.secrets
-    ]
+    places = {name: tokens.place_in_job(plan.run.name, node.name, Secret(name)) for name in node.secrets}
+    return [f"token {shell.quoted(name)} {shell.word(place, binding)}" for name, place in places.items()]
 
 
 def _local_step(node: Node, jobs: Iterable[str]) -> list[str]:
@@ -114,10 +114,11 @@ def _local_step(node: Node, jobs: Iterable[str]) -> list[str]:
 def _job(node: Node, submit: Cmd, jobs: Iterable[str], binding: Binding) -> list[str]:
     edges = [(a.when.value, a.step) for a in node.after if a.step in jobs]
     after = ",".join(f"after{when}:${{{_variable(step)}}}" for when, step in edges)
-    argv = tuple(w for w in submit.argv if edges or Var("HPC_AFTER") not in words_in(w))
+    unknown = {Var("HPC_AVOID"), *(() if edges else (Var("HPC_AFTER"),))}
+    argv = tuple(w for w in submit.argv if unknown.isdisjoint(words_in(w)))
     name = _variable(node.name)
     return [
-        "tag",
+        f"tag {shell.quoted(node.name)}",
         *([f'HPC_AFTER="{after}"'] if edges else []),
         f"{name}=$({shell.words(argv, binding)})",
         f"{name}=${{{name}%%;*}}",

@@ -10,17 +10,16 @@ from collections.abc import Iterable
 
 from hpctrain.model.layer import EnvVar, File, Scope
 from hpctrain.model.plan import Binding, Plan, PlannedStep
-from hpctrain.model.words import Cmd, Join, Loc, Raw, Secret, Var, Word
-from hpctrain.plan import chain
+from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word
+from hpctrain.plan import chain, tokens
+from hpctrain.plan.tokens import OWN_NAME
 from hpctrain.render import chain_scripts, files, shell, vetting
+from hpctrain.render.graph import avoids
 from hpctrain.render.shape import Shape
 
 JOB_ZIP = "$HPC_RUN/code/job.zip"
 PULSE = "hpctrain_job/hangs/hook"
 """Where in it Python finds what begins the pulse of a rank."""
-STATE = "state"
-"""The role that holds secrets: private, never under a run directory."""
-
 
 _PLACED = 'echo "hpctrain: rank $HPC_RANK on $HOSTNAME, job $HPC_JOB, attempt $HPC_ATTEMPT"'
 """Where a rank runs, for people and for `logs --node`."""
@@ -68,12 +67,13 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         f"[[ ! -e {folder}/finished ]] || {{ echo 'step {step.name} is finished'; exit 0; }}",
         *(chain_scripts.over(folder) if chain_scripts.chain_of(planned, plan) else ()),
         *shape.job,
+        ". code/identity.sh",
         ". code/publish.sh",
         ". code/job.sh",
         *([f"hpc_claim {shape.tag}"] if shape.tag else []),
         "hpc_begin_job",
         *([f"hpc_notice {shape.notice}"] if shape.notice else []),
-        *_outer(plan, binding, secrets=_uses_secrets(around.env)),
+        *_outer(plan, binding, shape, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
         *(chain_scripts.begins(plan, binding) if chain_scripts.chain_of(planned, plan) else ()),
         *chain_scripts.saves(planned, plan, binding),
@@ -175,26 +175,18 @@ def _watch(step: str, response: str) -> tuple[str, ...]:
     )
 
 
-def _outer(plan: Plan, binding: Binding, *, secrets: bool) -> list[str]:
+def _outer(plan: Plan, binding: Binding, shape: Shape, *, secrets: bool) -> list[str]:
     """The variables that core itself gives to every job."""
-    checkpoints = Join(Loc("checkpoints", plan.run.name), Raw('/"${HPC_RUN##*/}"'))
+    checkpoints = Join(Loc("checkpoints", plan.run.name), "/", OWN_NAME)
     variables: dict[str, Word] = {"HPC_CHECKPOINTS": checkpoints}
     if secrets:
-        variables["HPC_SECRETS"] = _secrets(plan, Var("HPC_STEP"))
+        variables["HPC_SECRETS"] = tokens.folder_in_job(plan.run.name, Var("HPC_STEP"))
+    if shape.handover and avoids(shape.handover.submit):
+        variables |= chain.bad_nodes_words(plan.cluster)
     if is_known := "/" in binding.python:
         variables["HPC_PYTHON"] = binding.python
     lines = [f"export {key}={shell.word(value, binding)}" for key, value in variables.items()]
     return lines if is_known else [*lines, "hpc_python"]
-
-
-def _secrets(plan: Plan, step: Word) -> Join:
-    """The folder of a step's tokens, by the name of the run's own folder."""
-    return Join(Loc(STATE, f"secrets/{plan.run.name}"), "-", Raw('"${HPC_RUN##*/}"'), "/", step)
-
-
-def secret_place(plan: Plan, step: str, secret: Secret) -> Join:
-    """The file of one token."""
-    return Join(_secrets(plan, step), "/", secret.name)
 
 
 def _shared(role: str, plan: Plan, binding: Binding) -> list[str]:

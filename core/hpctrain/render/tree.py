@@ -14,18 +14,18 @@ from hpctrain.model.job import JobFiles
 from hpctrain.model.names import GRAPH, PLAN
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.step import Need, Step
-from hpctrain.model.words import Secret
+from hpctrain.model.words import Cmd, Secret
 from hpctrain.plan import chain
 from hpctrain.plan.encode import encode
 from hpctrain.render.chain_scripts import chain_of
-from hpctrain.render.graph import Links, Node, nodes_text
+from hpctrain.render.graph import Avoid, Links, Node, avoids, nodes_text
 from hpctrain.render.run_sh import run_sh
 from hpctrain.render.scripts import step_files
 from hpctrain.render.shape import HERE
 from hpctrain.versions import RECORD
 
 Render = Callable[[PlannedStep, Plan, Binding], JobFiles]
-HELPERS = ("publish.sh", "job.sh")
+HELPERS = ("identity.sh", "publish.sh", "job.sh")
 
 
 @frozen(kw_only=True)
@@ -98,7 +98,17 @@ def _step(
     if planned.here:
         return step_files(planned, plan, binding, HERE), node
     rendered = render(planned, plan, binding)
-    return rendered.files, attrs.evolve(node, submit=rendered.submit)
+    return rendered.files, attrs.evolve(
+        node, submit=rendered.submit, avoid=_avoid(planned, plan, rendered.submit)
+    )
+
+
+def _avoid(planned: PlannedStep, plan: Plan, submit: Cmd) -> Avoid | None:
+    """What is known of its nodes, where the scheduler takes that."""
+    place, most = chain.bad_nodes_place(plan.cluster), chain.most_avoided(plan, planned.step.launch.job_nodes)
+    if place is None or not avoids(submit):
+        return None
+    return Avoid(place=place, most=most, shared=bool(chain.shared_role(plan.cluster)))
 
 
 def _links(planned: PlannedStep, plan: Plan) -> Links | None:

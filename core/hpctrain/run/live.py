@@ -128,7 +128,7 @@ class LiveRun:
         layout = self.directory.layout
         if layout is None:
             return None
-        folder = f"{self.directory.name}/{self.directory.path.name}"
+        folder = f"{self.graph.name}/{self.directory.own_name}"
         return Path(plain(Loc("checkpoints", folder), self.graph.binding), layout.folder)
 
     def stop_file(self) -> str:
@@ -144,7 +144,7 @@ class LiveRun:
         private = str(self.directory.path / "stop")
         if links.stop is None or not isinstance(self.graph.binding.roots.get(links.stop.role), str):
             return (private,)
-        return (private, plain(links.stop, self.graph.binding) + self.directory.path.name)
+        return (private, plain(links.stop, self.graph.binding) + self.directory.own_name)
 
     def in_progress(self) -> bool:
         """Whether somebody or something works on one of its steps now."""
@@ -189,8 +189,8 @@ class LiveRun:
         A job that is signalled keeps them, because it may be queued again under its id; one that is killed or
         never starts cannot remove them.
         """
-        root = self.graph.binding.roots.get("state")
-        steps = secrets.placed(Path(root), self.directory) if isinstance(root, str) else ()
+        folder = secrets.folder(self.graph, self.directory)
+        steps = secrets.placed(folder) if folder else ()
         if not steps:
             return ()
         over = {step.step for step in self.status().steps if step.state.over or step.ending}
@@ -198,8 +198,10 @@ class LiveRun:
 
     def remove_secrets(self) -> None:
         """Delete the tokens of every step that is over."""
-        for step in self.secrets_left():
-            secrets.remove(Path(str(self.graph.binding.roots["state"])), self.directory, step)
+        folder = secrets.folder(self.graph, self.directory)
+        if folder:
+            for step in self.secrets_left():
+                secrets.remove(folder, step)
 
     def resume(self, on_progress: OnProgress | None = None) -> Outcome:
         """Do what is left of the run: steps that waited, jobs that ended badly."""

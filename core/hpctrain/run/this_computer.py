@@ -8,8 +8,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpctrain.model.cluster import Cluster
+
+if TYPE_CHECKING:
+    from hpctrain.model.plan import Binding
+    from hpctrain.model.words import Loc
 
 _DNS_SECONDS = 1.0
 
@@ -69,3 +74,13 @@ def state_folder(environ: Mapping[str, str]) -> Path:
     if not state.startswith("/"):  # the XDG rules: a relative path counts as unset
         state = f"{environ.get('HOME') or Path.home()}/.local/state"
     return Path(state) / "hpctrain"
+
+
+def is_begun(place: Loc, binding: Binding) -> bool:
+    """Whether a name at this place begins like its path."""
+    root = binding.roots.get(place.role)
+    folder, _, begin = f"{root}/{place.path}".rpartition("/")
+    try:
+        return isinstance(root, str) and any(name.startswith(begin) for name in os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return False

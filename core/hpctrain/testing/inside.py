@@ -16,6 +16,7 @@ from hpctrain.model.layer import Layer
 from hpctrain.model.plan import Binding, Plan, PlannedStep
 from hpctrain.model.step import Launch
 from hpctrain.model.words import Loc, Var, Word
+from hpctrain.plan import tokens
 from hpctrain.render import scripts, shell
 from hpctrain.session import Session
 from hpctrain.testing.base import Base, none
@@ -86,7 +87,7 @@ def _named(planned: PlannedStep, plan: Plan, binding: Binding) -> Iterator[Folde
     step, text = planned.step, _task(planned, binding)
     yield Folder("the run's directory", (_text(Var("HPC_RUN"), binding),))
     if "HPC_SECRETS" in text:
-        state = _text(Loc(scripts.STATE, "secrets"), binding)
+        state = _text(Loc(tokens.STATE, "secrets"), binding)
         yield Folder("the folder of its tokens", (_text(Var("HPC_SECRETS"), binding), state))
     roles = {step.makes.role} if step.makes else set()
     roles |= {"checkpoints"} if "HPC_CHECKPOINTS" in text else set()

@@ -135,13 +135,16 @@ class Record:
     """Why the chain ended; empty while it goes on."""
     stop_file: str = ""
     """A file by which somebody asked for the end, where there is one."""
+    bad_nodes: tuple[str, ...] = ()
+    """Nodes that failed under other runs, or that somebody named, the newest first."""
 
     @property
     def avoided(self) -> tuple[str, ...]:
-        """Nodes on which no later attempt shall run: those that failed most often, then the newest."""
+        """Nodes on which no later attempt shall run: those that failed most often, then the newest, then
+        what is known from other runs."""
         faults = [node for attempt in reversed(self.attempts) for node in attempt.lost_nodes]
         by_count = sorted(dict.fromkeys(faults), key=faults.count, reverse=True)
-        return tuple(by_count[: self.terms.avoid])
+        return tuple(dict.fromkeys((*by_count, *self.bad_nodes)))[: self.terms.avoid]
 
 
 @dataclass(frozen=True)
@@ -274,7 +277,7 @@ def seconds_left(record: Record) -> float:
 def chosen(nodes: tuple[str, ...], record: Record, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The nodes of an allocation that train: those that never failed first, none that just did; none at all
     where too few are left."""
-    failed = {node for attempt in record.attempts for node in attempt.lost_nodes}
+    failed = {node for attempt in record.attempts for node in attempt.lost_nodes} | {*record.bad_nodes}
     standing = sorted((node for node in nodes if node not in lost), key=lambda node: node in failed)
     best = set(standing[: record.terms.nodes])
     return tuple(node for node in nodes if node in best) if len(best) == record.terms.nodes else ()
@@ -288,7 +291,12 @@ def _at_begin(event: Began, record: Record, after: Record) -> tuple[Action, ...]
         return (EndChain(why, after.waiting), Leave(why))
     if record.attempts[record.judged_from :] and seconds_left(record) <= 0:
         return (EndChain(USED_UP, after.waiting), Leave(USED_UP))
-    return (Train(), *_refill(after, event.job))
+    avoid = (
+        (Avoid(after.avoided, after.waiting),)
+        if after.bad_nodes and after.terms.avoid and after.waiting
+        else ()
+    )
+    return (Train(), *avoid, *_refill(after, event.job))
 
 
 def _at_end(event: Ended, after: Record) -> tuple[Action, ...]:

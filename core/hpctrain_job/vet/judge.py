@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hpctrain_job import bad_nodes
 from hpctrain_job.exit_codes import TOO_FEW_NODES
 from hpctrain_job.files import documents, shared
 from hpctrain_job.vet import together
@@ -113,6 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"hpctrain: every node fails its vetting, so none is left out ({why})", file=sys.stderr)
         faults = {}
     write(options.step, options.job, faults)
+    bad_nodes.remember(options.step, options.job, {n: (f.kind, f.evidence) for n, f in faults.items()})
     for node, fault in faults.items():
         print(f"hpctrain: {node} is unfit: {fault.kind}: {fault.evidence}", file=sys.stderr)
     fit = options.count - len(faults)

@@ -187,6 +187,7 @@ def submit(planned: PlannedStep, plan: Plan, argv: tuple[Word, ...]) -> Cmd:
             Join("--comment=hpctrain:", tag),
             Join("--dependency=", Var("HPC_AFTER")),
             "--kill-on-invalid-dep=yes",
+            *((Join("--exclude=", Var("HPC_AVOID")),) if planned.step.trains else ()),
             *account,
             *argv,
             *run.resources.ask.get(NAME, ()),

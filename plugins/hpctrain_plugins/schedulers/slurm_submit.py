@@ -38,8 +38,9 @@ HINTS = (
 
 def submitted(job: Job, tools: ProgramRunner) -> str:
     """Call sbatch once. SubmitError says whether the job is refused or its state is unclear."""
+    argv = _argv_with_valid_nodes(job, tools) if job.avoid else job.argv
     try:
-        done = tools.run(job.argv, cwd=job.directory, env=job.env, timeout=SECONDS, ok=ANY)
+        done = tools.run(argv, cwd=job.directory, env=job.env, timeout=SECONDS, ok=ANY)
     except NotReachable as error:
         if any(problem.code == "timeout" for problem in error.problems):
             raise unclear(job, str(error)) from error
@@ -49,6 +50,18 @@ def submitted(job: Job, tools: ProgramRunner) -> str:
         if ids:
             return ids[-1]
     raise judged(job, f"{done.err}\n{done.out}".strip())
+
+
+def _argv_with_valid_nodes(job: Job, tools: ProgramRunner) -> tuple[str, ...]:
+    """The call without nodes that Slurm no longer has: one of them, and sbatch refuses the job."""
+    listed = ",".join(job.avoid)
+    ask = ("sinfo", "--noheader", "--Node", "--format=%N", f"--nodes={listed}")
+    done = tools.run(ask, timeout=SECONDS, ok=ANY)
+    names = {line.strip() for line in done.out.splitlines()} if done.code == 0 else set()
+    valid = ",".join(node for node in job.avoid if node in names)
+    word = f"--exclude={listed}"
+    ours = f"--exclude={valid}"
+    return tuple(ours if w == word else w for w in job.argv if w != word or valid)
 
 
 def judged(job: Job, output: str) -> SubmitError:

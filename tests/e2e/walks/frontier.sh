@@ -37,7 +37,7 @@ here=$(find "$MEMBERWORK"/hpctrain/runs/$name -mindepth 1 -maxdepth 1 -name '[0-
 tail -n 3 "$here"/logs/$name-[0-9]*.o
 
 step '6 Inspect: the newest adapter, and the model it was merged into'
-checkpoints=$MEMBERWORK/hpctrain/checkpoints/$name/${here##*/}
+checkpoints=$MEMBERWORK/hpctrain/checkpoints/$name/$(head -n 1 "$here"/id)
 find "$checkpoints" -name 'adapter_model.safetensors' -o -name 'model.safetensors' | sort -V
 find "$checkpoints" -name '*.safetensors' -exec sha256sum {} + | sort -k2
 

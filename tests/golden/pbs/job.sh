@@ -18,12 +18,13 @@ unset OMP_NUM_THREADS NCPUS
 export HPC_JOB=$PBS_JOBID HPC_NODES=2 HPC_GPUS=2
 HPC_ATTEMPT=$(hpc_attempt) HPC_HEAD=$(hpc_head "")
 export HPC_ATTEMPT HPC_HEAD
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${HPC_SUBMITTED:+${HPC_SUBMITTED#hpctrain:}}"
 hpc_begin_job
 hpc_notice 5280
-export HPC_CHECKPOINTS=/scratch/checkpoints/toy-run/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/scratch/checkpoints/toy-run/"${HPC_OWN}"
 hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_start bash steps/train/mpiexec.sh 2 4 2 bash steps/train/rank.sh

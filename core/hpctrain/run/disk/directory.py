@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from hpctrain.errors import ConfigError, HpctrainError
+from hpctrain.errors import ConfigError, HpctrainError, IntegrityError
 from hpctrain.model.names import PLAN
 from hpctrain.run.disk.record import Record
 from hpctrain.run.system import files
@@ -23,6 +23,10 @@ from hpctrain_job.files import trust
 if TYPE_CHECKING:
     from hpctrain.model.train import Layout
 
+_IDENTITY = "id"
+_SCRIPT = "code/identity.sh"
+"""A run without it is of an earlier version: its scripts take the name of their folder."""
+_IDENTITY_TEXT = re.compile(r"(?P<name>\w[\w.-]{0,99})\n(?P<place>/.*)\n", re.ASCII | re.DOTALL)
 _NUMBERED = re.compile(r"(?P<number>[1-9]\d{0,8})-(?P<digest>[0-9a-f]{8})\Z", re.ASCII)
 
 
@@ -53,6 +57,51 @@ class RunDirectory:
     def title(self) -> str:
         """`name/number`, as people call it."""
         return f"{self.name}/{self.number}"
+
+    @property
+    def own_name(self) -> str:
+        """What its folders of checkpoints and tokens and its stop file are called, wherever it lies: made
+        once, and kept in its file `id`. The folder's name where it has none yet, or has that of the run that
+        it is a copy of."""
+        name, place = self._identity()
+        return self.path.name if not name or self._is_copy(name, place) else name
+
+    def identify(self) -> str:
+        """The same, written down before anything is called by it; `identity.sh` does it for scripts."""
+        name, place = self._identity()
+        is_settled = bool(name) and _is_same(place / _IDENTITY, self.path / _IDENTITY)
+        if is_settled or not (self.path / _SCRIPT).is_file():
+            return self.own_name
+        if name and not self._is_copy(name, place):
+            files.write(self.path / _IDENTITY, f"{name}\n{self.path}\n")  # it was moved
+            return name
+        with files.naming(self.path / _IDENTITY):
+            (self.path / _IDENTITY).unlink(missing_ok=True)
+            _write_identity(self.path, self.path)
+        return self._identity()[0]
+
+    def _identity(self) -> tuple[str, Path]:
+        """Its own name and where it was made or seen last; the name is empty where nobody made one."""
+        path = self.path / _IDENTITY
+        with files.naming(path, "read"):
+            try:
+                text = path.read_bytes()[:8192].decode("utf-8", "surrogateescape")
+            except FileNotFoundError:
+                return "", self.path
+        match = _IDENTITY_TEXT.fullmatch(text)
+        if not match:
+            raise IntegrityError.of("run-id", f"{path} is damaged", where=str(path))
+        return match["name"], Path(match["place"])
+
+    def _is_copy(self, name: str, place: Path) -> bool:
+        """Whether the run of this name still lies there, and is another folder."""
+        path = place / _IDENTITY
+        if place == self.path or _is_same(path, self.path / _IDENTITY):
+            return False
+        try:
+            return path.read_bytes()[:8192].split(b"\n")[0] == name.encode()
+        except OSError:
+            return False
 
     @property
     def plan(self) -> Path:
@@ -185,12 +234,31 @@ def _number(new: Path, home: Path, digest8: str) -> Path:
             if all(run.number != number for run in RunDirectory.all(home)):
                 path = home / f"{number}-{digest8}"
                 with files.naming(path):
+                    _write_identity(new, path)
                     new.rename(path)
                     files.sync_folder(home)
                 return path
         finally:
             with contextlib.suppress(OSError):
                 claim.rmdir()
+
+
+def _write_identity(folder: Path, place: Path) -> None:
+    """Give the run in `folder`, whose place is there, a name that no other has, unless somebody just did: by
+    which people recognise its folder."""
+    legible = re.sub(r"^[.-]", "_", re.sub(r"[^A-Za-z0-9._-]", "_", place.name))[:60]
+    fresh = folder / f"{_IDENTITY}.{uuid.uuid4().hex}"
+    files.write_new(fresh, f"{legible}-{uuid.uuid4().hex[:6]}\n{place}\n")
+    with contextlib.suppress(FileExistsError):
+        os.link(fresh, folder / _IDENTITY)
+    fresh.unlink()
+
+
+def _is_same(path: Path, second_path: Path) -> bool:
+    try:
+        return path.samefile(second_path)
+    except OSError:
+        return False
 
 
 def _claim(home: Path) -> tuple[Path, int]:

@@ -11,17 +11,20 @@ import netrc
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from attrs import frozen
 
 from hpctrain.errors import ConfigError, Problem
 from hpctrain.model.run import RunSpec
-from hpctrain.plan.tokens import InNetrc, InVariable, TokenPlace, places
+from hpctrain.plan.tokens import STATE, InNetrc, InVariable, TokenPlace, places
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.system import files
 from hpctrain_job.files import trust
+
+if TYPE_CHECKING:
+    from hpctrain.render.graph import Graph
 
 
 @frozen
@@ -82,30 +85,36 @@ def with_tokens_here(
     return attrs.evolve(run, secrets=present), problems
 
 
-def folder(state: Path, run: RunDirectory) -> Path:
-    """Where the tokens of a run lie, one folder a step; the job's script computes the same path."""
-    return state / "secrets" / f"{run.name}-{run.path.name}"
+def folder(graph: Graph, run: RunDirectory) -> Path | None:
+    """Where the tokens of a run lie, one folder a step; the job's script computes the same path. None where
+    only its jobs know the place."""
+    state = graph.binding.roots.get(STATE)
+    return Path(state, "secrets", folder_name(graph.name, run)) if isinstance(state, str) else None
 
 
-def place(tokens: Iterable[Token], state: Path, run: RunDirectory, step: str) -> Path:
-    """Write each token to a private file for one step and return their folder.
+def folder_name(name: str, run: RunDirectory) -> str:
+    """What the folder of a run of this name is called."""
+    return f"{name}-{run.own_name}"
+
+
+def place(tokens: Iterable[Token], folder: Path, run: RunDirectory, step: str) -> Path:
+    """Write each token to a private file for one step below the run's `folder`, and return where they are.
 
     Never below the run directory: people copy and share those.
     """
-    home = folder(state, run) / step
+    home = folder / step
     if home.resolve().is_relative_to(run.path.resolve()):
-        raise ConfigError.of("secret", f"{state} lies in the run directory; tokens must not")
+        raise ConfigError.of("secret", f"{folder} lies in the run directory; tokens must not")
     files.make_folder(home)
     for token in tokens:
         files.write(home / token.name, token.value + "\n")
     return home
 
 
-def placed(state: Path, run: RunDirectory) -> tuple[str, ...]:
+def placed(folder: Path) -> tuple[str, ...]:
     """The steps of a run whose tokens are on the disk."""
-    home = folder(state, run)
-    with files.naming(home, "read"), contextlib.suppress(FileNotFoundError):
-        return tuple(sorted(path.name for path in home.iterdir()))
+    with files.naming(folder, "read"), contextlib.suppress(FileNotFoundError):
+        return tuple(sorted(path.name for path in folder.iterdir()))
     return ()
 
 
@@ -117,14 +126,13 @@ def folders(state: Path) -> tuple[Path, ...]:
     return ()
 
 
-def remove(state: Path, run: RunDirectory, step: str) -> None:
+def remove(folder: Path, step: str) -> None:
     """Delete the tokens of a step; it is no error when its job has done so already."""
-    home = folder(state, run)
-    with files.naming(home / step, "remove"):
+    with files.naming(folder / step, "remove"):
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(home / step)
+            shutil.rmtree(folder / step)
         with contextlib.suppress(OSError):  # other steps of the run still have theirs
-            home.rmdir()
+            folder.rmdir()
 
 
 def _at(name: str, place: TokenPlace, environ: Mapping[str, str], *, required: bool) -> Token | None:

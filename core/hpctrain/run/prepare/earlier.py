@@ -52,7 +52,7 @@ def _checkpoint(layout: Layout | None, binding: Binding, run: RunDirectory) -> C
         return None
     from hpctrain_job import resume  # most runs are the first
 
-    folder = Path(root, run.name, run.path.name, layout.folder)
+    folder = Path(root, run.name, run.own_name, layout.folder)
     try:
         complete = resume.complete(folder, layout.name, layout.complete)
     except OSError:  # closed to us, or purged while we look

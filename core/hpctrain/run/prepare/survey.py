@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hpctrain.errors import Problem
 from hpctrain.model.plan import Binding, CodeState, Plan, Refusal, Survey
 from hpctrain.model.words import Loc
-from hpctrain.run.this_computer import is_here, now, state_folder
+from hpctrain.plan import chain
+from hpctrain.run.this_computer import is_begun, is_here, now, state_folder
 
 if TYPE_CHECKING:
     from hpctrain_job.files import trust  # a plan elsewhere looks at nothing
@@ -24,7 +25,7 @@ def survey(
     code: CodeState | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Survey:
-    """Look at what `plan` needs; off its cluster nothing is looked at, and of it only the `code` is known.
+    """Look at what `plan` needs; off its cluster nothing is looked at, and of it only the `code` is report.
 
     What others published is compared with its manifest; the user's state folder remembers what was whole.
     """
@@ -38,8 +39,11 @@ def survey(
     judgements = {
         step: (role, _compared(judged, state)) for step, (role, judged) in standing(plan, binding).items()
     }
+    avoided, bad_nodes = _bad_nodes(plan, binding)
     return Survey(
         is_on_cluster=True,
+        avoided=avoided,
+        bad_nodes=bad_nodes,
         artifact_exists={step: j.verdict is trust.Verdict.EXISTS for step, (_, j) in judgements.items()},
         refusals={
             step: Refusal(reason=f"{j.path} {j.reason}", owner=j.owner, role=role, is_foreign=j.is_foreign)
@@ -56,6 +60,20 @@ def survey(
         earlier=newest(plan, binding),
         at=now(),
     )
+
+
+def _bad_nodes(plan: Plan, binding: Binding) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The nodes that the training stays away from, with the reasons, and those that are too many for that."""
+    train = plan.step_named(chain.TRAIN)
+    place = chain.bad_nodes_place(plan.cluster)
+    if train is None or train.here or place is None or not is_begun(place, binding):
+        return {}, ()
+    from hpctrain.run import bad_nodes  # most users know of none
+
+    entries = bad_nodes.report_at(bad_nodes.place_of(plan.cluster, binding)).nodes
+    most = chain.most_avoided(plan, train.step.launch.job_nodes)
+    reasons = {entry.node: bad_nodes.words(entry) for entry in entries[:most]}
+    return reasons, tuple(entry.node for entry in entries[most:])
 
 
 def path_of(loc: Loc, binding: Binding) -> Path | None:

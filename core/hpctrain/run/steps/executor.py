@@ -31,7 +31,7 @@ from hpctrain.run.steps.submit import (
     submit_step,
 )
 from hpctrain.run.system.tools import Tools
-from hpctrain.run.this_computer import now
+from hpctrain.run.this_computer import is_begun, now
 from hpctrain_job.files import trust
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def execute(
 ) -> Outcome:
     """Do what is left of the run; `states` are those of its steps when it is continued, `chains` those of
     steps that several jobs do."""
+    run.identify()
     executor = _Executor(run, graph, services, states or {}, chains or {})
     try:
         for node in graph.nodes:
@@ -220,7 +221,7 @@ class _Executor:
     def checkpoints(self) -> Path | None:
         """Where the run saves; None where only its jobs know it."""
         root = self.graph.binding.roots.get("checkpoints")
-        return Path(root, self.run.name, self.run.path.name) if isinstance(root, str) else None
+        return Path(root, self.graph.name, self.run.own_name) if isinstance(root, str) else None
 
     def order(self, node: Node, behind: str = "") -> Order:
         """The step as a request to the scheduler, behind the jobs of this pass that it waits for, and behind
@@ -234,24 +235,36 @@ class _Executor:
             submit=node.submit,
             binding=self.graph.binding,
             after=tuple((After(edge.step, edge.when), job) for edge, job in edges),
+            avoid=self.bad_nodes(node),
             env=self.env,
             environ=self.services.environ,
         )
 
+    def bad_nodes(self, node: Node) -> tuple[str, ...]:
+        """Nodes that failed, as many as the step's job may be kept away from."""
+        avoid, binding = node.avoid, self.graph.binding
+        if avoid is None or not is_begun(avoid.place, binding):
+            return ()
+        from hpctrain.run import bad_nodes  # most users know of none
+
+        owners = self.graph.owners.get(avoid.place.role, ())
+        place = bad_nodes.place_at(avoid.place, binding, owners, is_shared=avoid.shared)
+        return bad_nodes.report_at(place).avoided(avoid.most)
+
     def place_secrets(self, node: Node) -> None:
         """Put the step's tokens where its script reads them; the script removes them."""
-        root = self.graph.binding.roots.get("state")
-        if not node.secrets or not isinstance(root, str):
+        folder = secrets.folder(self.graph, self.run)
+        if not node.secrets or folder is None:
             return
         tokens = secrets.require(node.secrets, self.services.environ, settings=self.services.secrets)
         self.services.tools.hide(*(token.value for token in tokens))
-        secrets.place(tokens, Path(root), self.run, node.name)
+        secrets.place(tokens, folder, self.run, node.name)
 
     def remove_secrets(self, node: Node) -> None:
         """Delete the step's tokens where its script cannot have done it."""
-        root = self.graph.binding.roots.get("state")
-        if node.secrets and isinstance(root, str):
-            secrets.remove(Path(root), self.run, node.name)
+        folder = secrets.folder(self.graph, self.run)
+        if node.secrets and folder:
+            secrets.remove(folder, node.name)
 
     def record_origin(self, node: Node, origin: str) -> None:
         """Put on record where an asset came from: one of an earlier run cost nothing, and may be old."""

@@ -54,6 +54,8 @@ class Order:
     binding: Binding
     after: tuple[tuple[After, str], ...] = ()
     """What it waits for, each with the id of its job."""
+    avoid: tuple[str, ...] = ()
+    """Nodes that its job stays away from."""
     env: Mapping[str, str] = attrs.field(factory=dict)
     environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ))
 
@@ -66,7 +68,7 @@ def submit_step(
     Events: `intent` (on disk before the scheduler is called), then `submitted` or `refused`.
     """
     tag = uuid.uuid4().hex
-    record.append("intent", step=order.step, tag=tag)
+    record.append("intent", step=order.step, tag=tag, **({"avoid": list(order.avoid)} if order.avoid else {}))
     _witness(order, tag)
     return _handed_over(job_of(order, tag), tag, record, submit, query, patience or Patience())
 
@@ -150,17 +152,21 @@ def _lost(order: Order, record: Record) -> str:
 def job_of(order: Order, tag: str) -> Job:
     """The order with its tag: an argv that needs no shell.
 
-    A word that holds HPC_AFTER is left out when there is nothing to wait for.
+    A word that holds HPC_AFTER is left out when there is nothing to wait for, one that holds HPC_AVOID when
+    there is no node to stay away from.
     """
     after = ",".join(f"after{edge.when.value}:{ident}" for edge, ident in order.after)
-    values = {**order.environ, "HPC_TAG": tag, "HPC_AFTER": after, "HPC_RUN": order.directory}
-    words = [w for w in order.submit.argv if after or Var("HPC_AFTER") not in words_in(w)]
+    lists = {"HPC_AFTER": after, "HPC_AVOID": ",".join(order.avoid)}
+    values = {**order.environ, **lists, "HPC_TAG": tag, "HPC_RUN": order.directory}
+    nothing = {Var(name) for name, value in lists.items() if not value}
+    words = [w for w in order.submit.argv if nothing.isdisjoint(words_in(w))]
     return Job(
         step=order.step,
         directory=order.directory,
         name=order.step,
         argv=tuple(filled(word, values, order.binding) for word in words),
         after=order.after,
+        avoid=order.avoid,
         env=order.env,
     )
 

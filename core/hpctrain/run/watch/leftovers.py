@@ -19,8 +19,8 @@ def remove_tokens(state: Path, environ: Mapping[str, str]) -> Iterator[tuple[str
     Tokens of a step that goes on stay, and so do those of which nobody can say whether it does.
     """
     names = {folder.name for folder in secrets.folders(state)}
-    runs = [run for run in _runs(environ) if names and secrets.folder(state, run).name in names]
-    for live in opened(runs, environ):
+    runs = _runs(environ) if names else {}
+    for live in opened((run for name, run in runs.items() if name in names), environ):
         with contextlib.suppress(HpctrainError):  # its scheduler is silent
             if steps := live.secrets_left():
                 live.remove_secrets()
@@ -31,9 +31,15 @@ def tokens_of_nobody(state: Path, environ: Mapping[str, str]) -> tuple[Path, ...
     """Folders with tokens of runs that are in no list, or whose directory is gone: nobody knows whether a job
     reads them."""
     folders = secrets.folders(state)
-    names = {secrets.folder(state, run).name for run in _runs(environ)} if folders else set()
+    names = _runs(environ) if folders else {}
     return tuple(folder for folder in folders if folder.name not in names)
 
 
-def _runs(environ: Mapping[str, str]) -> list[RunDirectory]:
-    return [entry.run for entry in Registry.of(environ).entries() if entry.run.exists()]
+def _runs(environ: Mapping[str, str]) -> dict[str, RunDirectory]:
+    """The runs of the list by the names of their folders of tokens; one whose name is damaged has none."""
+    runs = {}
+    for entry in Registry.of(environ).entries():
+        with contextlib.suppress(HpctrainError):
+            if entry.run.exists():
+                runs[secrets.folder_name(entry.run.name, entry.run)] = entry.run
+    return runs

@@ -102,7 +102,7 @@ def _home(run: RunDirectory) -> tuple[Path, Layout]:
             "checkpoint-missing",
             f"the location of {run.title}'s checkpoints is not known: its trainer does not declare it",
         )
-    return Path(plain_text(Loc("checkpoints", f"{run.name}/{run.path.name}"), graph.binding)), layout
+    return Path(plain_text(Loc("checkpoints", f"{graph.name}/{run.own_name}"), graph.binding)), layout
 
 
 def _cached(name: str, revision: str, environ: Mapping[str, str]) -> Path | None:

@@ -97,7 +97,7 @@ def _converted(out: Out, prepared: Prepared, run: LiveRun) -> None:
 
 def conversion_record(prepared: Prepared, run: RunDirectory) -> dict[str, Any]:
     """What the conversion of the newest checkpoint noted."""
-    exports = Loc("checkpoints", f"{run.name}/{run.path.name}") / prepared.plan.run.checkpoint.export
+    exports = Loc("checkpoints", f"{run.name}/{run.own_name}") / prepared.plan.run.checkpoint.export
     folders = Path(plain_text(exports, prepared.binding)).iterdir()
     newest = max(folders, key=lambda folder: folder.stat().st_mtime)
     record: dict[str, Any] = json.loads((newest / "conversion.json").read_text(encoding="utf-8"))

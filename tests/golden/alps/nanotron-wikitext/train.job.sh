@@ -22,11 +22,13 @@ export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/nanotron-wikitext/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/capstor/scratch/cscs/somebody/hpctrain/checkpoints/nanotron-wikitext/"${HPC_OWN}"
+export HPC_BAD_NODES=/users/somebody/.local/state/hpctrain/nodes-alps-
 hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=(?P<step>\d+)' --last=model_config.json --pointer=latest.txt

@@ -23,12 +23,15 @@ export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=8
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_CHECKPOINTS=/lustre/orion/abc123/scratch/somebody/hpctrain/checkpoints/finetune_llama3_ds/"${HPC_RUN##*/}"
-export HPC_SECRETS=/ccs/home/somebody/.local/state/hpctrain/secrets/finetune_llama3_ds-"${HPC_RUN##*/}"/"${HPC_STEP}"
+export HPC_CHECKPOINTS=/lustre/orion/abc123/scratch/somebody/hpctrain/checkpoints/finetune_llama3_ds/"${HPC_OWN}"
+export HPC_SECRETS=/ccs/home/somebody/.local/state/hpctrain/secrets/finetune_llama3_ds-"${HPC_OWN}"/"${HPC_STEP}"
+export HPC_BAD_NODES=/lustre/orion/abc123/proj-shared/hpctrain/assets/nodes-frontier-
+export HPC_BAD_NODES_OWNERS=''
 hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json

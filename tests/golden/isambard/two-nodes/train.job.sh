@@ -22,11 +22,14 @@ export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 HPC_HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export HPC_HEAD=${HPC_HEAD%%$'\n'*}
 . steps/train/slurm.sh
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/projectdir/somebody/hpctrain/checkpoints/regression/"${HPC_OWN}"
+export HPC_BAD_NODES=/projectdir/hpctrain/data/nodes-isambard-
+export HPC_BAD_NODES_OWNERS=''
 hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_module reset

@@ -22,11 +22,14 @@ export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
 export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 export HPC_HEAD=127.0.0.1
 . steps/train/slurm.sh
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_CHECKPOINTS=/leonardo_work/abc123/somebody/hpctrain/checkpoints/capybara-lora-node/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/leonardo_work/abc123/somebody/hpctrain/checkpoints/capybara-lora-node/"${HPC_OWN}"
+export HPC_BAD_NODES=/leonardo_scratch/fast/abc123/hpctrain/data/nodes-leonardo-
+export HPC_BAD_NODES_OWNERS=''
 hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json

@@ -7,11 +7,12 @@ export HPC_STEP=train
 export HPC_JOB="${HPC_JOB:-local-$$}" HPC_ATTEMPT=0 HPC_HEAD=127.0.0.1
 export HPC_NODES=1 HPC_GPUS=0
 hpc_final() { :; }  # nothing is queued again here
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_CHECKPOINTS=/home/somebody/.local/share/hpctrain/checkpoints/demo/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/home/somebody/.local/share/hpctrain/checkpoints/demo/"${HPC_OWN}"
 hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json

@@ -22,11 +22,14 @@ export HPC_JOB=$SLURM_JOB_ID HPC_ATTEMPT=${SLURM_RESTART_COUNT:-0}
 export HPC_NODES=$SLURM_JOB_NUM_NODES HPC_GPUS=4
 export HPC_HEAD=127.0.0.1
 . steps/train/slurm.sh
+. code/identity.sh
 . code/publish.sh
 . code/job.sh
 hpc_claim "${1:-}"
 hpc_begin_job
-export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-node/"${HPC_RUN##*/}"
+export HPC_CHECKPOINTS=/cluster/work/projects/abc123/somebody/checkpoints/nynorsk-node/"${HPC_OWN}"
+export HPC_BAD_NODES=/cluster/projects/abc123/hpctrain/overlays/nodes-olivia-
+export HPC_BAD_NODES_OWNERS=@abc123
 hpc_python
 mkdir -p "$HPC_CHECKPOINTS"
 hpc_check_saves "${HPC_CHECKPOINTS}" '--name=checkpoint-(?P<step>\d+)' --last=trainer_state.json
