@@ -88,7 +88,7 @@ def typed(twin: Twin, cluster: str, stand_in: str, example: str, env: Mapping[st
 
 def trained(said: str) -> str:
     """The newest folder that the last command lists, NUMBER-DIGEST; other tests have runs of this name."""
-    listed: list[str] = re.findall(r"^\d+-[0-9a-f]{8}$", said, re.MULTILINE)
+    listed: list[str] = re.findall(r"^\d+-[0-9a-f]{8}(?:-[0-9a-f]{6})?$", said, re.MULTILINE)
     assert listed, said[-2000:]
     return max(listed, key=lambda name: int(name.partition("-")[0]))
 

@@ -75,7 +75,7 @@ def test_the_document_s_steps_end_with_a_merged_model(twin: Start, torch: None, 
     steps = re.findall(r"^== (\d[\d.]*) ", done.stdout, re.MULTILINE)
     assert steps == ["0", "1", "1.1", "2", "4", "5", "6", "7"]
     files = {name: sha256 for sha256, name in re.findall(r"(?m)^([0-9a-f]{64})  (/\S+)$", done.stdout)}
-    above = re.compile(r".*/(checkpoints/finetune_llama3_ds/1-\w+|env/wheel-deepspeed-\w+)/")
+    above = re.compile(r".*/(checkpoints/finetune_llama3_ds/1-[\w-]+|env/wheel-deepspeed-\w+)/")
     shown = {above.sub("", name) for name in files}
     assert {"checkpoint-50/adapter_model.safetensors", "checkpoint-63/adapter_model.safetensors"} <= shown
     assert "hf/checkpoint-63/model.safetensors" in shown
