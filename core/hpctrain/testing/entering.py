@@ -171,8 +171,10 @@ class Machine:
 
 
 def token(machine: Machine, session: Session) -> Path:
-    """Write a token where the job of training reads it."""
-    run = f"{session.run.name}-{machine.name}"
+    """Write a token where the job of training reads it, and the run's own name, which the place has."""
+    run = f"{session.run.name}-kit"
+    machine.run.mkdir(parents=True, exist_ok=True)
+    (machine.run / "id").write_text(f"kit\n{machine.run}\n", encoding="utf-8")
     path = machine.folder / machine.name / "state/secrets" / run / "train/huggingface"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(TOKEN, encoding="utf-8")

@@ -30,14 +30,16 @@ def command(out: Out) -> int:
         out.document("plugins", plugins=rows)
         return 0
     table = Table(Column("KIND"), Column("NAME", style="name"), Column("FROM"), Column("HOOKS"))
-    reasons = []
+    reasons: dict[str, list[str]] = {}
     for row in rows:
         hooks = " ".join(row["hooks"]) or ABSENT
         word = ("error", "broken") if row["broken"] else "needs a package" if row["needs"] else hooks
         table.row(row["kind"], row["name"], f"{row['distribution']} {row['version']}", word)
         if reason := row["broken"] or row["needs"]:
-            reasons += ["", *out.term.wrapped(f"{row['kind']} {row['name']}: {reason}")]
-    out.lines([*table.lines(out.term), *reasons])
+            reasons.setdefault(reason, []).append(f"{row['kind']} {row['name']}")
+    out.lines(table.lines(out.term))
+    for reason, names in reasons.items():  # one missing package is the reason of many
+        out.lines(["", *out.term.wrapped(f"{', '.join(names)}: {reason}")])
     return 3 if any(row["broken"] for row in rows) else 0
 
 
