@@ -132,11 +132,11 @@ def _sources(readings: list[Reading]) -> Iterator[str]:
     today = date.today().isoformat()
     files = ", ".join(sorted({_plain(reading.file.partition(";")[0]) for reading in readings}))
     rows = (
-        (READ, f"what the machine printed: {files}", "measured"),
-        (GUESS, "hpctrain's guesses", "inferred"),
+        (READ, f"what the machine printed: {files}", "the machine itself", "measured"),
+        (GUESS, "hpctrain's guesses", "nobody has looked it up", "inferred"),
     )
-    for ident, title, sure in rows:
-        keys = {"id": ident, "title": title, "checked": today, "sure": sure}
+    for ident, title, no_url, sure in rows:
+        keys = {"id": ident, "title": title, "no_url": no_url, "checked": today, "sure": sure}
         yield _table("[[source]]", keys, [], sourced=False)
 
 
