@@ -83,7 +83,7 @@ def command(
         out.say(f"{host_name()} does not look like a login node of {site_facts.name}; these are its answers")
     asker = Asker(Tools(out.environ, keep=site_facts.exported, grace=GRACE), seconds)
     answers = list(asker.answers(examination.questions(site)))
-    findings = (*examination.examined(answers), *_tokens(out, site))
+    findings = (*examination.examined(answers), *_purges(site), *_tokens(out, site))
     if capture:
         from hpctrain.doctor.capture import write
 
@@ -100,6 +100,24 @@ def command(
     else:
         out.lines(_page(findings, site_facts, out, everything))
     return examination.exit_code(findings)
+
+
+def _purges(site: Site) -> Iterator[Finding]:
+    """What the site deletes of your runs within a week; the facts say nothing else, so nothing differs."""
+    from hpctrain.cli.show.run_facts import stamp
+    from hpctrain.run.watch.purges import purges
+
+    for purge in purges(site.cluster, site.account, site.environ):
+        storage = site.cluster.storage[purge.role]
+        yield Finding(
+            area="storage",
+            fact=f"purge of {purge.role}",
+            verdict=Verdict.UNKNOWN,
+            expected=f"what nobody used for {storage.purge_days} days",
+            found=f"{purge.run.title}: {purge.folder} loses files from {stamp(purge.at)} on",
+            source=storage.source,
+            todo="copy what you still need to a folder that is not purged",
+        )
 
 
 def _tokens(out: Out, site: Site) -> Iterator[Finding]:
