@@ -104,35 +104,50 @@ def command(
 
 def _purges(site: Site) -> Iterator[Finding]:
     """What the site deletes of your runs within a week; the facts say nothing else, so nothing differs."""
+    storage = site.cluster.storage
+    days = {role: storage[role].purge_days or 0 for role in ("runs", "checkpoints") if role in storage}
+    roots = {role: root for role in days if days[role] and (root := _root(site, role))}
+    if not roots:
+        return
     from hpctrain.cli.show.run_facts import stamp
     from hpctrain.run.watch.purges import purges
 
-    for purge in purges(site.cluster, site.account, site.environ):
-        storage = site.cluster.storage[purge.role]
+    for purge in purges(roots, days, site.environ):
         yield Finding(
             area="storage",
             fact=f"purge of {purge.role}",
             verdict=Verdict.UNKNOWN,
-            expected=f"what nobody used for {storage.purge_days} days",
+            expected=f"what nobody used for {days[purge.role]} days",
             found=f"{purge.run.title}: {purge.folder} loses files from {stamp(purge.at)} on",
-            source=storage.source,
+            source=storage[purge.role].source,
             todo="copy what you still need to a folder that is not purged",
         )
+
+
+def _root(site: Site, role: str) -> Path | None:
+    """Where a role lies on this machine; None where that is not known, which the questions of storage say."""
+    if role not in site.cluster.storage:
+        return None
+    try:
+        binding = bound(site.cluster, site.account, site.environ, roles=(role,), on_cluster=True)
+    except ConfigError:
+        return None
+    root = binding.roots[role]
+    return Path(root) if isinstance(root, str) else None
 
 
 def _tokens(out: Out, site: Site) -> Iterator[Finding]:
     """Delete what jobs left of tokens; a line for each run that had some, and for each that is gone."""
     from hpctrain.run.watch.leftovers import remove_tokens, tokens_of_nobody
 
-    roles = (ROLE,) if ROLE in site.cluster.storage else ()
-    root = bound(site.cluster, site.account, site.environ, roles=roles, on_cluster=True).roots.get(ROLE)
-    if not isinstance(root, str):
+    root = _root(site, ROLE)
+    if root is None:
         return
-    for title, steps in remove_tokens(Path(root), site.environ):
+    for title, steps in remove_tokens(root, site.environ):
         text = f"those of {title} ({', '.join(steps)}) were still on the disk, and are deleted"
         out.say(f"tokens: {text}")
         yield Finding(area="tokens", fact="of runs that are over", verdict=Verdict.OK, found=text)
-    for folder in tokens_of_nobody(Path(root), site.environ):
+    for folder in tokens_of_nobody(root, site.environ):
         text = f"{folder} holds tokens, and no run of yours is called so"
         todo = f"rm -r {quoted(str(folder))}      (if none of its jobs waits or runs)"
         yield Finding(

@@ -11,11 +11,8 @@ from pathlib import Path
 from attrs import frozen
 
 from hpctrain.errors import HpctrainError
-from hpctrain.model.cluster import Cluster
-from hpctrain.render.shell import plain
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.disk.registry import Registry
-from hpctrain.run.prepare.bind import bound
 
 DAY = 86400
 SOON = 7 * DAY
@@ -35,31 +32,21 @@ class Purge:
     """Seconds since 1970; in the past where the purge is late, or what it took is gone."""
 
 
-def purges(cluster: Cluster, account: str, environ: Mapping[str, str]) -> Iterator[Purge]:
-    """Folders of the runs in your list that lose a file soon, the first to go first."""
-    roots = dict(_roots(cluster, account, environ))
-    if not roots:
-        return
-    found = []
+def purges(roots: Mapping[str, Path], days: Mapping[str, int], environ: Mapping[str, str]) -> Iterator[Purge]:
+    """Folders of the runs in your list that lose a file soon, the first to go first.
+
+    `roots` are where the roles lie that the site purges after so many `days`.
+    """
+    soon = []
     for entry in Registry.of(environ).entries():
         for role, folder in _folders(entry.run, roots):
             unused_since = _longest_unused(folder)
-            days = cluster.storage[role].purge_days
-            if unused_since is not None and days and unused_since + days * DAY < time.time() + SOON:
-                at = unused_since + days * DAY
-                found.append(Purge(run=entry.run, role=role, folder=folder, at=at))
-    yield from sorted(found, key=lambda purge: purge.at)
-
-
-def _roots(cluster: Cluster, account: str, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Where the roles lie that are purged and hold what belongs to a run alone."""
-    for role in ("runs", "checkpoints"):
-        if role in cluster.storage and cluster.storage[role].purge_days:
-            try:
-                binding = bound(cluster, account, environ, roles=(role,), on_cluster=True)
-                yield role, Path(plain(binding.roots[role], binding))
-            except HpctrainError:  # a variable is not set: the questions of storage say so
+            if unused_since is None:
                 continue
+            at = unused_since + days[role] * DAY
+            if at < time.time() + SOON:
+                soon.append(Purge(run=entry.run, role=role, folder=folder, at=at))
+    yield from sorted(soon, key=lambda purge: purge.at)
 
 
 def _folders(run: RunDirectory, roots: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
