@@ -35,6 +35,12 @@ def test_what_is_no_node_or_no_time_is_refused(here: Product) -> None:
     assert json.loads(here("nodes", "--json", "--on", "local").stdout)["nodes"] == []
 
 
+def test_of_another_cluster_nothing_is_said_nor_written_here(here: Product) -> None:
+    for argv in ((), ("avoid", "nid001"), ("forgive", "nid001")):
+        assert here("nodes", *argv, "--on", "alps", code=6).stderr.startswith("error[not-here]: ")
+    assert not list(here.home.rglob("nodes-alps-*"))
+
+
 def test_what_cannot_be_read_is_said(here: Product) -> None:
     here("nodes", "avoid", "nid001", "--on", "local")
     (folder,) = here.home.rglob(f"nodes-local-{os.geteuid()}")

@@ -38,6 +38,16 @@ def test_local_scripts_make_what_is_not_there(here: Product, tmp_path: Path) -> 
     assert here("plan", "run.toml").stdout.count("exists") == 1
 
 
+def test_what_is_finished_ends_at_once_when_it_is_started_again(here: Product, tmp_path: Path) -> None:
+    here.write(small("true"))
+    script = here("eject", "run.toml", "-o", "out").stdout.strip()
+    environ = poisoned(tmp_path)
+    carried_out(script, environ)
+    written = (here.folder / "out/steps/train/exit").read_text()
+    carried_out(script, environ, limit=30)
+    assert (here.folder / "out/steps/train/exit").read_text() == written
+
+
 def test_an_ejected_run_that_fails_says_so(here: Product, tmp_path: Path) -> None:
     here.write(small("echo broken; exit 3"))
     script = here("eject", "run.toml").stdout.strip()

@@ -31,13 +31,13 @@ here() {  # a step of this machine
 }
 
 tag() {  # names a step's job before the scheduler is asked; the record of an earlier one is not its
-  rm -f "steps/$1/exit"
+  [[ -e steps/$1/finished ]] || rm -f "steps/$1/exit"
   HPC_TAG=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')
 }
 
 wait_for() {  # a job's own exit record, however long it queues
   echo "waiting for $1"
-  until [[ -e steps/$1/exit ]]; do sleep "${HPC_POLL:-30}"; done
+  until [[ -e steps/$1/exit || -e steps/$1/finished ]]; do sleep "${HPC_POLL:-30}"; done
   [[ -e steps/$1/finished ]] || { echo "step $1 ended badly: logs/$1.log" >&2; exit 8; }
 }
 """

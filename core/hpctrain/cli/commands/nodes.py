@@ -11,12 +11,13 @@ import click
 
 from hpctrain.cli.commands.clusters import read
 from hpctrain.cli.out import Out
-from hpctrain.errors import ConfigError, HpctrainError
+from hpctrain.errors import ConfigError, HpctrainError, NotReachable
 from hpctrain.inputs import detected
 from hpctrain.model.duration import Duration
 from hpctrain.plan import chain
 from hpctrain.run import bad_nodes
 from hpctrain.run.prepare.bind import bound
+from hpctrain.run.this_computer import is_here
 from hpctrain.runfile.layers.settings import read_settings
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
@@ -98,6 +99,12 @@ def _place_of_subcommand(context: click.Context, cluster: str | None, account: s
 
 def _place(out: Out, cluster: str | None, account: str | None) -> tuple[str, Place]:
     facts = read(cluster or detected(), out).cluster
+    if not is_here(facts):
+        raise NotReachable.of(
+            "not-here",
+            f"this computer is not a login node of {facts.name}, where its nodes are remembered",
+            hint=f"a login node of {facts.name}: hpctrain nodes",
+        )
     settings = read_settings(out.environ)
     settings_of_cluster = settings.cluster.get(facts.name, {})
     charged = account or str(settings_of_cluster.get("account") or settings.account)
