@@ -169,8 +169,8 @@ def _known_names(source: RunSource) -> dict[str, list[str]]:
     return names_by_kind
 
 
-def detected() -> str:
-    """The cluster whose login node this is, by host name; ConfigError when it is none of those installed."""
+def detected(hint: str = 'cluster = "local"') -> str:
+    """The cluster whose login node this is, by host name; else a ConfigError with this hint."""
     for name in names("clusters"):
         if name == "local":
             continue
@@ -185,5 +185,5 @@ def detected() -> str:
         "no-cluster",
         f"no cluster is named, and this computer belongs to none of those installed: {listed or 'none'}",
         where="cluster",
-        hint='cluster = "local"',
+        hint=hint,
     )

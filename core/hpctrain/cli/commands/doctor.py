@@ -38,6 +38,7 @@ GRACE = 1.0
 
 @click.command("doctor")
 @click.argument("cluster", required=False)
+@click.option("--on", "on", metavar="CLUSTER", help="the same, as other commands have it")
 @click.option("--account", metavar="NAME", help="whose folders and limits; else that of your settings")
 @click.option(
     "--seconds", type=click.IntRange(5, 3600), default=SECONDS, show_default=True,
@@ -55,6 +56,7 @@ GRACE = 1.0
 def command(
     out: Out,
     cluster: str | None,
+    on: str | None,
     account: str | None,
     seconds: int,
     capture: Path | None,
@@ -76,7 +78,9 @@ def command(
     if (nodes or queue or python) and not job:
         message = "--nodes, --queue and --python are of the job that --job submits"
         raise ConfigError.of("usage", message, hint="--job -N 2")
-    site_facts = read(cluster or detected(), out).cluster
+    if cluster and on and cluster != on:
+        raise ConfigError.of("usage", f"two clusters are named, {cluster} and {on}", hint=f"--on {on}")
+    site_facts = read(cluster or on or detected("hpctrain doctor CLUSTER"), out).cluster
     charged = account or _account(read_settings(out.environ), site_facts.name)
     site = examination.site_of(site_facts, out.environ, charged)
     if not is_here(site_facts):

@@ -98,7 +98,7 @@ def _place_of_subcommand(context: click.Context, cluster: str | None, account: s
 
 
 def _place(out: Out, cluster: str | None, account: str | None) -> tuple[str, Place]:
-    facts = read(cluster or detected(), out).cluster
+    facts = read(cluster or detected("--on CLUSTER"), out).cluster
     if not is_here(facts):
         raise NotReachable.of(
             "not-here",
