@@ -58,6 +58,7 @@ def reader(twin: Start, tmp_path_factory: pytest.TempPathFactory) -> Reader:
     isambard = ready(twin("isambard"))
     wheels(isambard)
     user = Reader(isambard)
+    isambard.sh(f"mkdir -p {FOLDER}", user="alice")
     user.put("site.toml", SITE)
     typed = lines("isambard")
     at = next(n for n, line in enumerate(typed) if line.startswith("hpctrain plan"))
