@@ -112,9 +112,9 @@ class Canaries:
 
         def watch() -> None:
             while not over.is_set():
-                for path in Path("/proc").glob("[0-9]*/cmdline"):
+                for path in Path("/proc").glob("[0-9]*"):
                     try:
-                        words = path.read_bytes()
+                        words = (path / "cmdline").read_bytes()
                     except OSError:
                         continue  # it has ended
                     leaked.update(

@@ -182,9 +182,9 @@ def test_a_secret_reaches_the_task_and_nothing_else(alice: Product, slurm: Rig) 
 def arguments_with(text: str) -> set[str]:
     """The processes of the whole machine whose arguments hold `text`."""
     found = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            said = path.read_bytes()
+            said = (path / "cmdline").read_bytes()
         except OSError:
             continue
         if text.encode() in said:

@@ -16,6 +16,7 @@ detect    = ['.']
 [[source]]
 id      = "standin"
 title   = "tests/standin_pbs/state.py"
+no_url  = "the stand-in of these tests"
 checked = "2026-11-23"
 sure    = "measured"
 
