@@ -14,7 +14,7 @@ import pytest
 from hpctrain_job import bad_nodes
 from hpctrain_job.bad_nodes import DAY, PERSON, WEEK, NodeFinding, Place
 from hpctrain_job.files import trust
-from tests.conftest import ROOT
+from tests.conftest import ROOT, needs
 
 NOW = 100 * DAY + 5
 MINE = os.geteuid()
@@ -120,9 +120,9 @@ def test_links_pipes_and_open_files_are_not_read(tmp_path: Path) -> None:
     assert [report.nodes, len(report.refused)] == [(), 3]
 
 
-@pytest.mark.skipif(MINE != 0, reason="only root makes files of others")
 def test_others_count_where_they_are_accepted(tmp_path: Path) -> None:
     """Theirs alone: whoever may write into a folder, its owner is asked for each file."""
+    needs("root", MINE == 0, "only root makes files of others")
     tmp_path.chmod(0o755)
     theirs = place(tmp_path).own_folder.with_name("nodes-olivia-4711")
     path = written(theirs, json.dumps(GOOD).encode())
@@ -141,8 +141,8 @@ def test_others_count_where_they_are_accepted(tmp_path: Path) -> None:
     assert names(place(tmp_path, "4711")) == []
 
 
-@pytest.mark.skipif(MINE != 0, reason="only root makes files of others")
 def test_nothing_is_written_into_somebody_else_s_folder(tmp_path: Path) -> None:
+    needs("root", MINE == 0, "only root makes files of others")
     where = place(tmp_path, "4711")
     where.own_folder.mkdir(parents=True)
     os.chown(where.own_folder, 4711, 4711)

@@ -82,7 +82,7 @@ def _row(place: Place, device: Device, run: Run) -> dict[str, Any] | None:
             check = run(place, device, count)
             times.append(_now(device) - began)
             is_right = check() and is_right
-    except (RuntimeError, NotImplementedError) as error:
+    except RuntimeError as error:  # what is not implemented is one, too: only that is passed over
         if any(word in str(error) for word in _UNOFFERED):
             return None
         raise
