@@ -178,6 +178,7 @@ def test_every_annotation_of_every_answer_is_understood() -> None:
     assert {EnvVar, Join, Cmd, Launch, Pattern, JobFiles} <= judged
 
 
+@pytest.mark.budget
 def test_a_plan_of_values_costs_under_a_millisecond() -> None:
     layer = Layer(env=(VAR,) * 100)
     values.check(layer)
