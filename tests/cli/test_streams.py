@@ -254,7 +254,10 @@ def test_clusters_that_a_narrow_terminal_cannot_show_beside_each_other_stand_bel
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert ["longest", "job", "-", "2h", "12h"] in [line.split() for line in shown.splitlines()]
-    assert "\nscheduler words\n  frontier  --partition=" in shown
+    assert "\nscheduler words\n  frontier: --partition=" in shown
+    whole = used("diff", "run.toml", "--on", "all", COLUMNS="80").stdout
+    assert "\nlonger: " in whole  # commands are named and not shown
+    assert len(whole.splitlines()) <= 100
     assert "\nscheduler words  " in used("diff", "run.toml", *options, COLUMNS="1000").stdout
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from hpctrain.errors import ConfigError, NotReachable
 from hpctrain.model.step import Pin
+from hpctrain.session import Session
 from hpctrain_job import sif
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.image import registry as registries
@@ -98,8 +99,29 @@ def test_a_tag_that_is_not_there(registry: str) -> None:
 
 
 def test_a_registry_that_does_not_answer() -> None:
-    with pytest.raises(NotReachable, match="localhost:9 does not answer"):
-        registries.digest(asked("localhost:9", "1"), "arm64", "here")
+    with pytest.raises(NotReachable, match="localhost:9 does not answer") as caught:
+        registries.digest(asked("localhost:9", "1"), "arm64", "here", "image = a path")
+    assert caught.value.problems[0].hint == "image = a path"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "base", "hint"),
+    [
+        ("alps", '[environment.edf]\nbase = "localhost:9/a/b:1"\n', "image = the path of a .sqsh that"),
+        ("alps", '[environment.edf]\nbase = "localhost:9/a/b:1"\nengine = "sarus"\n', ""),
+        ("olivia", '[environment.apptainer]\nimage = "localhost:9/a/b:1"\n', "image = the path of a .sif that"),
+    ],
+)
+def test_a_lock_without_a_registry_names_what_the_environment_can_do(
+    cluster: str, base: str, hint: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.toml"
+    command = '[train]\nuse = "command"\n[train.command]\nargv = ["true"]\n'
+    file.write_text(f'name = "x"\ncluster = "{cluster}"\n{base}[resources]\ntime = "5m"\n{command}')
+    with pytest.raises(NotReachable, match="localhost:9 does not answer") as caught:
+        Session(file, environ={"HOME": str(tmp_path), "USER": "ada"}).relock()
+    shown = caught.value.problems[0].hint
+    assert shown.startswith(hint) if hint else not shown
 
 
 def test_names() -> None:

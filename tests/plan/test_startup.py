@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 import attrs
 import pytest
 
+from hpctrain.cli.show.plan_numbers import startup as numbers
 from hpctrain.hooks.manager import Hooks
 from hpctrain.model.cluster import Cluster
 from hpctrain.model.run import RunSpec
 from hpctrain.plan import startup
 from hpctrain.plan.explain import explain
 from hpctrain.plan.planner import make
+from hpctrain.session import Session
 
 AURORA = (
     (8, 69.7, 29.3),
@@ -25,6 +28,17 @@ AURORA = (
     (4096, 750.6, 194.0),
 )
 """Nodes of 12 ranks, seconds to send and unpack 8.3 GB, seconds to the first step: `startup.MEASURED`."""
+
+PACKED = '[environment]\npackages = ["numpy"]\n[environment.conda]\npack = '
+MANY = """
+[resources]
+nodes = 128
+time = "1h"
+[train]
+use = "command"
+[train.command]
+argv = ["python", "train.py"]
+"""
 
 
 @pytest.mark.parametrize(("nodes", "sent", "step"), AURORA)
@@ -67,7 +81,28 @@ def test_the_page_shows_inputs_and_curves(run: RunSpec, cluster: Cluster, hooks:
     (entry,) = explain(make(run, cluster, (), hooks.call), "startup")
     shown = dict(entry["rows"])
     assert shown["asked"] == "2 nodes, 4 ranks each"
+    assert shown["this plan"] == "shared: a prefix on the shared file system"
     assert "10,400 paths a node" in shown["files"]
     assert all("9,400: " in shown[f"{way} by nodes"] for way in startup.MEANS)
     assert "within 1.5 times" in shown["sure"]
     assert " to " in shown["broadcast"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "environment", "expected"),
+    [
+        ("alps", "", "one image, mounted from there"),
+        ("olivia", "", "one image, mounted from there"),
+        ("alps", '[environment]\nuse = "venv"\n', "a prefix on the shared file system, 9.93 M operations"),
+        ("alps", '[environment.edf]\nimage = "/capstor/mine.sqsh"\n', "one image, mounted from there"),
+        ("frontier", f"{PACKED}true\n", "one archive, sent to each node's own disk"),
+        ("frontier", f"{PACKED}false\n", "a prefix on the shared file system"),
+    ],
+)
+def test_a_plan_predicts_the_way_that_it_takes(
+    cluster: str, environment: str, expected: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(f'name = "many"\ncluster = "{cluster}"\n{environment}{MANY}')
+    row = numbers(Session(file, environ={"HOME": str(tmp_path), "USER": "ada"}).plan())
+    assert f"from {expected}" in row, row

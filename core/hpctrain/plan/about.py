@@ -91,7 +91,7 @@ def _startup(plan: Plan, step: PlannedStep) -> dict[str, Any]:
     from hpctrain.plan import startup  # only `--explain` of a start asks
 
     disk = any(storage.node_local for storage in plan.cluster.storage.values())
-    return startup.entry(step.step.launch.nodes, _processes(step), node_disk=disk)
+    return startup.entry(step.step.launch.nodes, _processes(step), startup.way(step.around), node_disk=disk)
 
 
 def _processes(step: PlannedStep) -> int:

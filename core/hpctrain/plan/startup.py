@@ -7,10 +7,14 @@ LARGER. A broadcast and the first step follow ten public measurements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from attrs import frozen
+
+from hpctrain.model.layer import Layer
+from hpctrain.model.words import Cmd, Line, Word
+from hpctrain.plan.words import word_text
 
 COUNTED = (
     "counted 2026-11-20: torch 2.13, transformers 5.23, trl 1.16, peft 0.21; rates: Lustre mdtest, published"
@@ -45,8 +49,12 @@ SHARED, MOUNTED, BROADCAST = "shared", "image", "broadcast"
 MEANS = {
     SHARED: "a prefix on the shared file system",
     MOUNTED: "one image, mounted from there",
-    BROADCAST: "one image, broadcast to each node's disk",
+    BROADCAST: "one archive, sent to each node's own disk",
 }
+IMAGES = (".sif", ".sqsh", ".squashfs", ".img")
+"""How files are called that are mounted whole."""
+ARCHIVE = ".tar"
+"""How one is called that each node unpacks."""
 
 
 @frozen(kw_only=True)
@@ -85,6 +93,20 @@ def curves(nodes: int, ranks_per_node: int) -> tuple[Curve, Curve, Curve]:
     )
 
 
+def way(around: Layer) -> str:
+    """How the environment of a step is laid out, by what is put around its ranks."""
+    node, job = _words(around.node), (*_words(around.job), *around.wrap)
+    bodies = (word for file in around.files for word in file.body)
+    if any(word_text(word).endswith(ARCHIVE) for word in node):
+        return BROADCAST
+    mounted = any(word_text(word).endswith(IMAGES) for word in (*job, *bodies))
+    return MOUNTED if mounted or around.wrap else SHARED
+
+
+def _words(lines: Iterable[Line]) -> tuple[Word, ...]:
+    return tuple(word for one in lines if isinstance(one, Cmd) for word in one.argv)
+
+
 def broadcast(nodes: int, gigabytes: float) -> float:
     """Seconds until each node has unpacked its own copy."""
     return gigabytes / SENT_GB * (SENT_S + SENT_NODE_S * nodes)
@@ -110,9 +132,10 @@ def best(nodes: int, ranks_per_node: int, *, node_disk: bool) -> str:
     return MOUNTED
 
 
-def rows(nodes: int, ranks_per_node: int, *, node_disk: bool) -> Iterator[tuple[str, str]]:
+def rows(nodes: int, ranks_per_node: int, taken: str, *, node_disk: bool) -> Iterator[tuple[str, str]]:
     """The page of `--explain startup`: the inputs, the three curves, what was chosen and how sure it is."""
     yield "asked", f"{nodes} nodes, {ranks_per_node} ranks each"
+    yield "this plan", f"{taken}: {MEANS[taken]}"
     yield "files", f"{PATHS:,} paths a node, {OPENS:,} opened by each rank; image {LARGER * IMAGE_GB:.1f} GB"
     yield "disk", f"{RATE:,} operations/s for all its users, {TARGET_GBPS} GB/s a target (assumed)"
     for curve in curves(nodes, ranks_per_node):
@@ -147,7 +170,7 @@ def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f}m" if seconds < 7200 else f"{seconds / 3600:.1f}h"
 
 
-def entry(nodes: int, ranks_per_node: int, *, node_disk: bool) -> dict[str, Any]:
+def entry(nodes: int, ranks_per_node: int, taken: str, *, node_disk: bool) -> dict[str, Any]:
     """The same as `plan --explain` shows it and `--json` gives it."""
-    pairs = rows(nodes, ranks_per_node, node_disk=node_disk)
+    pairs = rows(nodes, ranks_per_node, taken, node_disk=node_disk)
     return {"kind": "about", "name": "startup   predicted", "rows": [list(row) for row in pairs]}

@@ -52,7 +52,10 @@ def _clusters(
     if out.flags.json:
         out.document("diff", clusters=clusters, equal=not rows, rows=dict(rows), same=equal_names)
         return 0
-    out.lines(side_by_side.lines(clusters, rows, out.term, len(equal_names)))
+    is_short = len(plans) > 2
+    out.lines(side_by_side.lines(clusters, rows, out.term, len(equal_names), is_short=is_short))
+    if is_short and out.term.clips:
+        out.next(f"hpctrain diff --on {clusters[0]} --on {clusters[1]}")
     return 0
 
 

@@ -129,13 +129,14 @@ def startup(plan: Plan) -> str | None:
     train = next((s for s in plan.steps if s.step.trains), None)
     if train is None or train.step.launch.nodes < MANY_NODES or not plan.run.environment.use:
         return None
-    from hpctrain.plan.startup import MEANS, curves, spread
+    from hpctrain.plan.startup import MEANS, SHARED, curves, spread, way
 
-    launch = train.step.launch
-    shared = curves(launch.nodes, max(1, launch.gpus_per_node))[0]
-    time = text.duration(shared.seconds, rough=True)
-    prediction = f"{time} predicted to the first step ({spread(shared)}) from {MEANS[shared.way]}"
-    return f"{prediction}, {text.amount(shared.operations)} operations on it: --explain startup"
+    launch, taken = train.step.launch, way(train.around)
+    curve = next(c for c in curves(launch.nodes, max(1, launch.gpus_per_node)) if c.way == taken)
+    time = text.duration(curve.seconds, rough=True)
+    prediction = f"{time} predicted to the first step ({spread(curve)}) from {MEANS[taken]}"
+    asked = f", {text.amount(curve.operations)} operations on it" if taken == SHARED else ""
+    return f"{prediction}{asked}: --explain startup"
 
 
 MANY_NODES = 16

@@ -12,23 +12,62 @@ if TYPE_CHECKING:
     from hpctrain.ui.term import Term
 
 Row = tuple[str, Sequence[str]]
+LONG = 60
+"""Cells of a value that is named and not shown where many are compared: a command."""
 
 
 def lines(
-    headings: Sequence[str], rows: Sequence[Row], term: Term, equal_count: int | None = None
+    headings: Sequence[str],
+    rows: Sequence[Row],
+    term: Term,
+    equal_count: int | None = None,
+    *,
+    is_short: bool = False,
 ) -> Iterator[str]:
     """A line for each thing that differs, a column for each of `headings`; what is too long for its column
-    stands below the table, value by value. `equal_count` things are the same."""
+    stands below the table, value by value, or `is_short`: by who has the same. `equal_count` things are equal."""
     tabled = [row for row in rows if _has_room(headings, row, rows, term)]
     table = Table(Column("", style="name"), *(Column(heading) for heading in headings))
     for name, values in tabled:
         table.row(name, *values)
     yield from table.lines(term)
-    for name, values in (row for row in rows if row not in tabled):  # a few letters of it would say nothing
+    below = [row for row in rows if row not in tabled]  # a few letters of it would say nothing
+    if is_short:
+        yield from _short(headings, below, term)
+        below = []
+    for name, values in below:
         yield term.paint("name", term.text(name))
         yield from (f"  {line}" for line in facts(_owners(headings, values), term.narrowed(term.width - 2)))
     if equal_count is not None:
         yield from facts([("same", f"{equal_count} more rows")], term)
+
+
+def _short(headings: Sequence[str], rows: Sequence[Row], term: Term) -> Iterator[str]:
+    """Short values in one text, then who has the same of what is long: `alps, olivia | frontier`, and its names."""
+    narrow, names = term.narrowed(term.width - 2), dict[str, list[str]]()
+    for name, values in rows:
+        if max(map(cells, values)) > LONG:
+            names.setdefault(_shared(headings, values), []).append(name)
+        else:
+            owned = (f"{who}: {value}" for who, value in _owners(headings, values) if value != ABSENT)
+            yield from _titled(name, "; ".join(owned), narrow)
+    for shared, alike in names.items():
+        yield from _titled(f"longer: {shared}", ", ".join(alike), narrow)
+
+
+def _titled(title: str, text: str, narrow: Term) -> Iterator[str]:
+    yield narrow.paint("name", narrow.text(title))
+    yield from (f"  {line}" for line in narrow.wrapped(text))
+
+
+def _shared(headings: Sequence[str], values: Sequence[str]) -> str:
+    """`alps, olivia | frontier`: those that are not named have nothing."""
+    owners = [
+        [heading for heading, cell in zip(headings, values, strict=True) if cell == value]
+        for value in dict.fromkeys(values)
+        if value != ABSENT
+    ]
+    return "each its own" if len(owners) == len(headings) else " | ".join(map(", ".join, owners))
 
 
 def _has_room(headings: Sequence[str], row: Row, rows: Sequence[Row], term: Term) -> bool:

@@ -39,7 +39,9 @@ def _digest(request: ImageRequest) -> str:
     if not request.image.path:
         from hpctrain_plugins.environments.image import registry  # an image by its path asks nobody
 
-        return registry.digest(request.image, request.oci, WHERE)
+        return registry.digest(
+            request.image, request.oci, WHERE, "image = the path of a .sif that lies on the cluster"
+        )
     return _file(request, Path(request.image.path))
 
 

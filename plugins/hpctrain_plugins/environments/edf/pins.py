@@ -19,10 +19,13 @@ def resolve(
     """The pins of the base and, where it is known what the base has, of the packages."""
     from hpctrain_plugins.environments.image import registry  # what speaks to a registry takes long to import
 
-    base = image_request.read(run, cluster, ()).base
+    request = image_request.read(run, cluster, ())
+    base = request.base
     if base is None:
         return []
-    digest = registry.digest(base, image.oci((), cluster), f"{image_request.WHERE}.base")
+    # Sarus Suite enters no image by its path.
+    instead = "" if request.stored else "image = the path of a .sqsh that lies on the cluster"
+    digest = registry.digest(base, image.oci((), cluster), f"{image_request.WHERE}.base", instead)
     base_pins = [Pin(base.text, image.KIND, digest)]
     request = image_request.read(run, cluster, tuple(base_pins))
     if not request.adds or request.base is None or request.options.containerfile:

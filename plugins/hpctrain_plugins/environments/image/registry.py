@@ -27,8 +27,11 @@ ACCEPT = ", ".join(
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 
-def digest(image: Image, arch: str, where: str) -> str:
-    """The digest of the image for `arch` (arm64); a ConfigError says when there is none."""
+def digest(image: Image, arch: str, where: str, instead: str = "") -> str:
+    """The digest of the image for `arch` (arm64); a ConfigError says when there is none.
+
+    `instead` is what a run file says to need no registry.
+    """
     reference = image.digest or image.tag or "latest"
     try:
         body, token = _manifest(image, reference)
@@ -41,7 +44,7 @@ def digest(image: Image, arch: str, where: str) -> str:
             "registry",
             f"{image.registry} does not answer: {reason}",
             where=where,
-            hint="image = the path of a .sif that lies on the cluster",
+            hint=instead,
         ) from None
     document = documents.parse(body)
     if "manifests" in document:
