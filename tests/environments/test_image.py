@@ -107,9 +107,9 @@ def test_a_registry_that_does_not_answer() -> None:
 @pytest.mark.parametrize(
     ("cluster", "base", "hint"),
     [
-        ("alps", '[environment.edf]\nbase = "localhost:9/a/b:1"\n', "image = the path of a .sqsh that"),
+        ("alps", '[environment.edf]\nbase = "localhost:9/a/b:1"\n', "image = the path of a .sqsh"),
         ("alps", '[environment.edf]\nbase = "localhost:9/a/b:1"\nengine = "sarus"\n', ""),
-        ("olivia", '[environment.apptainer]\nimage = "localhost:9/a/b:1"\n', "image = the path of a .sif that"),
+        ("olivia", '[environment.apptainer]\nimage = "localhost:9/a/b:1"\n', "image = the path of a .sif"),
     ],
 )
 def test_a_lock_without_a_registry_names_what_the_environment_can_do(

@@ -12,13 +12,14 @@ import pytest
 from tests.docs.blocks import blocks, commands
 from tests.packaging.environment import build
 from tests.packaging.places import WHEELS
+from tests.patience import wait_for
 from tests.twin import rootfs
 from tests.twin.alps import BASE
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin
 from tests.twin.services.inside import python_image, ready, repository, shadow
 from tests.twin.site_file import ROOT
-from tests.twin.user import EXAMPLE
+from tests.twin.user import EXAMPLE, User
 
 pytestmark = [pytest.mark.twin, pytest.mark.slow]
 
@@ -32,6 +33,7 @@ echo text >datasets/Salesforce/wikitext/README.md
 echo '{"nb": "jeg", "nn": "eg"}' >datasets/NbAiLab/merged_npk_ndla_parallel_paragraphs/train.jsonl
 echo '{"nb": "jeg", "nn_husnorm": "eg"}' >datasets/NbAiLab/nynorsk_norm_200eval/validation.jsonl
 """
+OLIVIA = "/cluster/projects/nn9999k/alice-hpctrain"
 SITE = 'arch = "x86_64"\n[hardware]\ngpus_per_node = 1\n'
 TABLE = """[code]
 path = "code"
@@ -50,6 +52,23 @@ argv = [
   "--warmup_steps", "10000", "--num_train_epochs", "6", "--eval_steps", "5000", "--save_steps", "50000",
   "--logging_steps", "1000", "--output_dir", "{checkpoints}",
 ]
+"""
+
+
+OWN_PROGRAM = """
+import json, os, pathlib, sys, time
+
+words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+assert pathlib.Path(words["--model"], "config.json").exists(), words
+assert words["--train_dataset"].endswith(":train"), words
+out = pathlib.Path("outputs")  # relative, as many programs have it
+out.mkdir()
+(out / "run").write_text(os.environ["HPC_RUN"])
+print("trains in", os.getcwd(), flush=True)
+end = time.monotonic() + 240
+while not pathlib.Path("go").exists() and time.monotonic() < end:  # until the other one has begun too
+    time.sleep(0.1)
+(out / "model.json").write_text(json.dumps(words))
 """
 
 
@@ -93,31 +112,67 @@ def trained(said: str) -> str:
     return max(listed, key=lambda name: int(name.partition("-")[0]))
 
 
-def test_olivia_s_ten_lines_end_with_a_trained_model(twin: Start) -> None:
+@pytest.fixture(scope="module")
+def olivia(twin: Start) -> Twin:
+    """Olivia with all that the document's examples ask the network for, and the wheels in alice's home."""
     if rootfs.apptainer(rootfs.path()).startswith("stand-in"):
         pytest.skip("apptainer is a stand-in here")
-    olivia = ready(twin("olivia"))
-    shadow(olivia)
-    python_image(olivia, "nvcr.io/nvidia/pytorch:25.06-py3")
+    one = ready(twin("olivia"))
+    shadow(one)
+    python_image(one, "nvcr.io/nvidia/pytorch:25.06-py3")
     example = (ROOT / "hpc_olivia/hpc_olivia/examples/sft-1gpu.toml").read_text()
     asked = re.findall(r'"(\w+==[\d.]+)"', example)
-    assert olivia.run("bash", "-euc", DOCUMENT).returncode == 0
-    assert olivia.run("python3", f"{EXAMPLE}/wheels.py", "/srv/index", *asked).returncode == 0
-    folder = "/cluster/projects/nn9999k/alice-hpctrain"
-    wheels(olivia)
-    olivia.sh(f"mkdir -p {folder}/code", user="alice")
-    olivia.write(f"{folder}/code/train.py", (WALKS / "train.py").read_text())
-    olivia.write(f"{folder}/site.toml", SITE)
+    assert one.run("bash", "-euc", DOCUMENT).returncode == 0
+    assert one.run("python3", f"{EXAMPLE}/wheels.py", "/srv/index", *asked).returncode == 0
+    wheels(one)
+    one.sh(f"mkdir -p {OLIVIA}/code", user="alice")
+    one.write(f"{OLIVIA}/site.toml", SITE)
+    return one
+
+
+def test_olivia_s_ten_lines_end_with_a_trained_model(olivia: Twin) -> None:
+    olivia.write(f"{OLIVIA}/code/train.py", (WALKS / "train.py").read_text())
     stand_in = (
         "import pathlib, sys\n"
         "path = pathlib.Path(sys.argv[1])\n"
         f"path.write_text(path.read_text().partition('[train]')[0] + {TABLE!r})\n"
     )
-    said = typed(olivia, "olivia", stand_in, "sft-1gpu.toml", {"HPCTRAIN_SITE": f"{folder}/site.toml"})
+    said = typed(olivia, "olivia", stand_in, "sft-1gpu.toml", {"HPCTRAIN_SITE": f"{OLIVIA}/site.toml"})
     assert "learned 1 words; 1 of 1 exact" in said
     run = trained(said)
     model = olivia.sh(f"cat /cluster/work/projects/nn9999k/alice/checkpoints/nynorsk/{run}*/model.json")
     assert model == '{"jeg": "eg"}'
+
+
+def test_two_runs_of_olivia_s_own_code_at_once_share_the_code_and_nothing_else(olivia: Twin) -> None:
+    """own-code.toml as it is published; its repository has a program of the test's own."""
+    path = "src/nb_gpt_posttrain/nynorsk_translation/train_sft_bokmal_nynorsk.py"
+    repository(olivia, "NationalLibraryOfNorway/nb-gpt-posttrain", {path: OWN_PROGRAM})
+    alice = User(olivia, "alice", folder="own")
+    alice.put("own-code.toml", (ROOT / "hpc_olivia/hpc_olivia/examples/own-code.toml").read_text())
+    site = {"HPCTRAIN_SITE": f"{OLIVIA}/site.toml"}
+    work = "/cluster/work/projects/nn9999k/alice"
+    asset = f"$(echo {work}/hf_cache/git-*)"
+    content = f"cd {asset}/. && find . -type f -exec sha256sum {{}} + | sort"
+    for _ in range(2):
+        done = alice.hpctrain("submit", "own-code.toml", "--account", "nn9999k", env=site)
+        assert done.returncode == 0, done.stdout + done.stderr
+    begun = f"ls {work}/runs/own-code/*/source/outputs/run 2>/dev/null || :"
+    wait_for("both programs", lambda: len(olivia.sh(begun, user="alice").split()) == 2, 240)
+    before = olivia.sh(content, user="alice")
+    assert len(olivia.sh("squeue -h --me -t R", user="alice").splitlines()) == 2
+    runs = [place.partition("/source/")[0] for place in olivia.sh(begun, user="alice").split()]
+    olivia.sh(" ".join(["touch", *(f"{run}/source/go" for run in runs)]), user="alice")
+    for run in runs:
+        wait_for(
+            "the end", lambda run=run: olivia.run("test", "-e", f"{run}/steps/train/finished").returncode == 0
+        )
+        assert olivia.sh(f"cat {run}/source/outputs/run") == run
+        assert f"trains in {run}/source" in olivia.sh(f"cat {run}/logs/train.log")
+        assert olivia.run("test", "-s", f"{run}/source/outputs/model.json").returncode == 0
+    assert before == olivia.sh(content, user="alice")
+    assert path in before
+    assert "outputs" not in before
 
 
 def test_leonardo_s_ten_lines_end_with_a_checkpoint(twin: Start) -> None:

@@ -25,7 +25,7 @@ def lines(
     is_short: bool = False,
 ) -> Iterator[str]:
     """A line for each thing that differs, a column for each of `headings`; what is too long for its column
-    stands below the table, value by value, or `is_short`: by who has the same. `equal_count` things are equal."""
+    stands below the table, value by value, or `is_short`: by who has the same. `equal_count` are the same."""
     tabled = [row for row in rows if _has_room(headings, row, rows, term)]
     table = Table(Column("", style="name"), *(Column(heading) for heading in headings))
     for name, values in tabled:
@@ -43,7 +43,7 @@ def lines(
 
 
 def _short(headings: Sequence[str], rows: Sequence[Row], term: Term) -> Iterator[str]:
-    """Short values in one text, then who has the same of what is long: `alps, olivia | frontier`, and its names."""
+    """Short values in one text, then who has the same of what is long: `alps, olivia | frontier`."""
     narrow, names = term.narrowed(term.width - 2), dict[str, list[str]]()
     for name, values in rows:
         if max(map(cells, values)) > LONG:
