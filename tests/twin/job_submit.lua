@@ -64,6 +64,7 @@ function slurm_job_submit(job, partitions, uid)
     return refuse(wrong_account)
   end
   if gpus_required and gpus_of(job, 1) == 0 then return refuse("a request for GPUs is mandatory here") end
+  if refuses_mem_0 and job.pn_min_memory == 0 then return refuse("--mem=0 is not allowed here") end
   local partition = given(job.partition) or default_partition
   local qos = given(job.qos) or ""
   local reason = nil

@@ -86,6 +86,8 @@ class Overlay:
     """Jobs get whole nodes."""
     gpus_required: bool = False
     """A request without GPUs is refused."""
+    refuses_mem_0: bool = False
+    """`--mem=0`, all memory of a node, is refused."""
     default_account: bool = False
     """A job without an account is taken, and the site charges one of its own choice."""
     wrong_account: str = "Invalid account or account/partition combination specified"

@@ -168,6 +168,7 @@ def _lua_table(site: Site, accounting: bool) -> str:
         f"account_required = {_lua(policy.account == 'required' and not site.overlay.default_account)}",
         f"wrong_account = {_lua(site.overlay.wrong_account)}",
         f"gpus_required = {_lua(site.overlay.gpus_required)}",
+        f"refuses_mem_0 = {_lua(site.overlay.refuses_mem_0)}",
         f"default_partition = {_lua(default_partition(site))}",
         "queues = {",
     ]

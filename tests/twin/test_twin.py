@@ -236,6 +236,7 @@ def test_limits_are_enforced_at_submission(twin: Start) -> None:
     assert "ime limit" in refused("frontier", "-pextended", "-t25:00:00", account)
     assert "Invalid qos" in refused("frontier", "-t10", "--qos=nonsense", account)
     assert "time limit" in refused("olivia", "-Ann9999k", "--qos=devel", "-t3:00:00")
+    assert "--mem=0 is not allowed" in refused("alps", "--mem=0", "-t10")
     assert "GPUs is mandatory" in refused("isambard", "-t10")
     assert "ode count" in refused("leonardo", "-AEUHPC_D00_001", "-plrd_all_serial", "-N2", "-t10")
     one = twin("frontier")
