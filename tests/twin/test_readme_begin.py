@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -117,17 +118,17 @@ def olivia(twin: Start) -> Twin:
     """Olivia with all that the document's examples ask the network for, and the wheels in alice's home."""
     if rootfs.apptainer(rootfs.path()).startswith("stand-in"):
         pytest.skip("apptainer is a stand-in here")
-    one = ready(twin("olivia"))
-    shadow(one)
-    python_image(one, "nvcr.io/nvidia/pytorch:25.06-py3")
+    site = ready(twin("olivia"))
+    shadow(site)
+    python_image(site, "nvcr.io/nvidia/pytorch:25.06-py3")
     example = (ROOT / "hpc_olivia/hpc_olivia/examples/sft-1gpu.toml").read_text()
-    asked = re.findall(r'"(\w+==[\d.]+)"', example)
-    assert one.run("bash", "-euc", DOCUMENT).returncode == 0
-    assert one.run("python3", f"{EXAMPLE}/wheels.py", "/srv/index", *asked).returncode == 0
-    wheels(one)
-    one.sh(f"mkdir -p {OLIVIA}/code", user="alice")
-    one.write(f"{OLIVIA}/site.toml", SITE)
-    return one
+    requirements = re.findall(r'"(\w+==[\d.]+)"', example)
+    assert site.run("bash", "-euc", DOCUMENT).returncode == 0
+    assert site.run("python3", f"{EXAMPLE}/wheels.py", "/srv/index", *requirements).returncode == 0
+    wheels(site)
+    site.sh(f"mkdir -p {OLIVIA}/code", user="alice")
+    site.write(f"{OLIVIA}/site.toml", SITE)
+    return site
 
 
 def test_olivia_s_ten_lines_end_with_a_trained_model(olivia: Twin) -> None:
@@ -142,6 +143,11 @@ def test_olivia_s_ten_lines_end_with_a_trained_model(olivia: Twin) -> None:
     run = trained(said)
     model = olivia.sh(f"cat /cluster/work/projects/nn9999k/alice/checkpoints/nynorsk/{run}*/model.json")
     assert model == '{"jeg": "eg"}'
+
+
+def is_done(twin: Twin, run: str) -> bool:
+    """Whether its training has ended well."""
+    return twin.run("test", "-e", f"{run}/steps/train/finished").returncode == 0
 
 
 def test_two_runs_of_olivia_s_own_code_at_once_share_the_code_and_nothing_else(olivia: Twin) -> None:
@@ -164,9 +170,7 @@ def test_two_runs_of_olivia_s_own_code_at_once_share_the_code_and_nothing_else(o
     runs = [place.partition("/source/")[0] for place in olivia.sh(begun, user="alice").split()]
     olivia.sh(" ".join(["touch", *(f"{run}/source/go" for run in runs)]), user="alice")
     for run in runs:
-        wait_for(
-            "the end", lambda run=run: olivia.run("test", "-e", f"{run}/steps/train/finished").returncode == 0
-        )
+        wait_for("the end", partial(is_done, olivia, run))
         assert olivia.sh(f"cat {run}/source/outputs/run") == run
         assert f"trains in {run}/source" in olivia.sh(f"cat {run}/logs/train.log")
         assert olivia.run("test", "-s", f"{run}/source/outputs/model.json").returncode == 0

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
-from hpctrain.model.layer import Layer
+from hpctrain.model.plan import Surround
 from hpctrain.model.words import Cmd, Line, Word
 from hpctrain.plan.words import word_text
 
@@ -93,7 +93,7 @@ def curves(nodes: int, ranks_per_node: int) -> tuple[Curve, Curve, Curve]:
     )
 
 
-def way(around: Layer) -> str:
+def way(around: Surround) -> str:
     """How the environment of a step is laid out, by what is put around its ranks."""
     node, job = _words(around.node), (*_words(around.job), *around.wrap)
     bodies = (word for file in around.files for word in file.body)
@@ -104,7 +104,7 @@ def way(around: Layer) -> str:
 
 
 def _words(lines: Iterable[Line]) -> tuple[Word, ...]:
-    return tuple(word for one in lines if isinstance(one, Cmd) for word in one.argv)
+    return tuple(word for command in lines if isinstance(command, Cmd) for word in command.argv)
 
 
 def broadcast(nodes: int, gigabytes: float) -> float:

@@ -135,8 +135,8 @@ def startup(plan: Plan) -> str | None:
     curve = next(c for c in curves(launch.nodes, max(1, launch.gpus_per_node)) if c.way == taken)
     time = text.duration(curve.seconds, rough=True)
     prediction = f"{time} predicted to the first step ({spread(curve)}) from {MEANS[taken]}"
-    asked = f", {text.amount(curve.operations)} operations on it" if taken == SHARED else ""
-    return f"{prediction}{asked}: --explain startup"
+    load = f", {text.amount(curve.operations)} operations on it" if taken == SHARED else ""
+    return f"{prediction}{load}: --explain startup"
 
 
 MANY_NODES = 16

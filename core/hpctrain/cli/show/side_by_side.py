@@ -51,8 +51,8 @@ def _short(headings: Sequence[str], rows: Sequence[Row], term: Term) -> Iterator
         else:
             owned = (f"{who}: {value}" for who, value in _owners(headings, values) if value != ABSENT)
             yield from _titled(name, "; ".join(owned), narrow)
-    for shared, alike in names.items():
-        yield from _titled(f"longer: {shared}", ", ".join(alike), narrow)
+    for shared, labels in names.items():
+        yield from _titled(f"longer: {shared}", ", ".join(labels), narrow)
 
 
 def _titled(title: str, text: str, narrow: Term) -> Iterator[str]:
