@@ -112,7 +112,7 @@ def literal_variables(table: Mapping[str, str]) -> Iterator[Fault]:
                 code="env-literal",
                 message=f"{key} will be {json.dumps(value, ensure_ascii=False)}, letter by letter",
                 notes=(
-                    f"{place[0]} is replaced in a program's argv, not in [env]; a job has HPC_CHECKPOINTS and HPC_RUN",
+                    f"{place[0]} is replaced in argv, not in [env]; a job has HPC_CHECKPOINTS and HPC_RUN",
                 ),
                 path=("env", key),
                 fatal=False,
