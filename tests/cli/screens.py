@@ -33,7 +33,12 @@ class Style:
             if code == 0:
                 style = Style()
             elif code in (1, 2, 7):
-                style = attrs.evolve(style, **{{1: "bold", 2: "dim", 7: "reverse"}[code]: True})
+                style = attrs.evolve(
+                    style,
+                    bold=style.bold or code == 1,
+                    dim=style.dim or code == 2,
+                    reverse=style.reverse or code == 7,
+                )
             elif code == 39:
                 style = attrs.evolve(style, colour=INK)
             elif code == 22:
