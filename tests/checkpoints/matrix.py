@@ -14,6 +14,8 @@ from tests.checkpoints.conftest import ROOT, read_safetensors
 TARGETS = ("hf", "neox", "nanotron", "megatron")
 PAGE = ROOT / "docs/conversion.md"
 EQUAL = "bit-equal"
+MARKS = {"matrix": "123456789", "sources": "abcdefghi"}
+"""What stands for a reason in each table: one mark has one meaning on the page."""
 
 
 def bits(folder: Path) -> dict[str, bytes]:
@@ -49,7 +51,7 @@ def written(name: str, header: Sequence[str], rows: Iterable[Sequence[str]], not
     """The table `name` of the page, with its notes below."""
     lines = [header, ["---"] * len(header), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    listed = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))
+    listed = "\n".join(f"- ({mark}) {note}" for mark, note in zip(MARKS[name], notes, strict=False))
     text = table + "\n" + (f"\nRefused:\n\n{listed}\n" if notes else "")
     page = PAGE.read_text(encoding="utf-8")
     pattern = re.compile(rf"(<!-- from the tests: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -62,14 +64,14 @@ def read(name: str) -> tuple[dict[str, list[str]], list[str]]:
     page = PAGE.read_text(encoding="utf-8")
     text = page.partition(f"<!-- from the tests: {name} -->\n")[2].partition("<!-- end -->")[0]
     lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
-    notes = [line.partition(". ")[2] for line in text.splitlines() if re.match(r"\d+\. ", line)]
+    notes = [line[6:] for line in text.splitlines() if re.match(r"- \(\w\) ", line)]
     return {row[0].strip("`"): row[1:] for row in lines[2:]}, notes
 
 
-def cell(outcome: str, notes: list[str]) -> str:
+def cell(outcome: str, notes: list[str], table: str) -> str:
     """What a table says of an outcome; a new reason becomes a note."""
     if outcome == EQUAL:
         return EQUAL
     if outcome not in notes:
         notes.append(outcome)
-    return f"({notes.index(outcome) + 1})"
+    return f"({MARKS[table][notes.index(outcome)]})"

@@ -37,7 +37,10 @@ def _outcome(family: str, target: str, place: Path) -> str:
 @pytest.mark.parametrize("target", TARGETS)
 def test_cell(target: str, family: str, tmp_path: Path) -> None:
     rows, notes = matrix.read("matrix")
-    assert matrix.cell(_outcome(family, target, tmp_path), notes) == rows[family][TARGETS.index(target)]
+    assert (
+        matrix.cell(_outcome(family, target, tmp_path), notes, "matrix")
+        == rows[family][TARGETS.index(target)]
+    )
 
 
 def test_the_page_has_every_cell(pytestconfig: pytest.Config, tmp_path: Path) -> None:
@@ -49,7 +52,7 @@ def test_the_page_has_every_cell(pytestconfig: pytest.Config, tmp_path: Path) ->
             for target in TARGETS:
                 place = tmp_path / family / target
                 place.mkdir(parents=True)
-                cells.append(matrix.cell(_outcome(family, target, place), notes))
+                cells.append(matrix.cell(_outcome(family, target, place), notes, "matrix"))
             rows.append([f"`{family}`", *cells])
         matrix.written("matrix", ["family", *(f"to `{target}`" for target in TARGETS)], rows, notes)
     rows_by_family, _ = matrix.read("matrix")

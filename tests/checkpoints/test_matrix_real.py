@@ -112,7 +112,9 @@ def _outcomes(made: Path, source: str, target: str, place: Path) -> dict[str, st
 def _cell(outcomes: dict[str, str], notes: list[str]) -> str:
     """The families that come back equal; the reasons of the others are notes."""
     equal = [f"`{family}`" for family, outcome in outcomes.items() if outcome == EQUAL]
-    reasons = {matrix.cell(outcome, notes): None for outcome in outcomes.values() if outcome != EQUAL}
+    reasons = {
+        matrix.cell(outcome, notes, "sources"): None for outcome in outcomes.values() if outcome != EQUAL
+    }
     named = "all" if len(equal) == len(FAMILIES) else ", ".join(equal)
     return "; ".join(part for part in (named, " ".join(reasons)) if part)
 

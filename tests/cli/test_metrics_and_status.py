@@ -166,6 +166,26 @@ def test_mail_is_refused_where_nobody_sends_it_and_is_no_part_of_the_digest(here
     assert "error[mail]: mail is one address" in wrong
 
 
+def test_a_job_tells_a_program_of_the_user_how_it_ended(here: Product) -> None:
+    tell = here.write(
+        '#!/bin/bash\necho "$HPC_EVENT $HPC_CODE ${HPC_RUN##*/} $HPC_JOB $*" >> ~/told; exit 9\n', "tell"
+    )
+    tell.chmod(0o700)
+    notify = f'resources.notify=["{tell}", "a b", "it\'s $HOME"]'
+    here.write(small("true"))
+    here("submit", "--wait", "--set", notify)
+    job = here.json("status", "small/1")["steps"][0]["job"]
+    assert f"hpctrain: notify: {tell}: code 9" in here("logs", "small/1", "train").stdout
+    here.write(small("exit 3"))
+    here("submit", "--wait", "--set", notify, code=8)
+    done, failed = (here.home / "told").read_text().splitlines()
+    assert done.split(maxsplit=4) == ["done", "0", here.run_path("small/1").name, job, "a b it's $HOME"]
+    assert failed.startswith(f"failed 3 {here.run_path('small/2').name} ")
+    assert here.json("plan", "--set", notify)["digest"] == here.json("plan")["digest"]
+    wrong = here("plan", "--set", 'resources.notify=["bin/tell", "https://x"]', code=2).stderr
+    assert wrong.count("error[notify]") == 2
+
+
 HEARS = """
 from pathlib import Path
 from hpctrain.plugin import Event, hookimpl

@@ -155,9 +155,11 @@ def test_other_tables(tables: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["$HOME/cache", "${HOME}", "~/cache", "/a:$PATH", "$A:/b", "<your key>", "<my-key>"]
+    "value",
+    ["$HOME/cache", "${HOME}", "~/cache", "/a:$PATH", "$A:/b", "<your key>", "<my-key>"]
+    + ["{checkpoints}/tb", "{run}", "--from={start}", "{assets.model}/x"],
 )
-def test_a_value_that_only_a_shell_would_replace(value: str) -> None:
+def test_a_value_that_only_something_else_would_replace(value: str) -> None:
     (fault,) = literal_variables({"CACHE": value})
     assert (fault.code, fault.path, fault.fatal) == ("env-literal", ("env", "CACHE"), False)
     assert value in fault.message

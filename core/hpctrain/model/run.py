@@ -94,6 +94,9 @@ class Resources:
     mail: str = ""
     """Where the scheduler sends mail when a training job begins, ends or fails: "ada@example.org". Refused on
     a cluster whose scheduler sends none."""
+    notify: tuple[str, ...] = ()
+    """A program of yours that each training job starts at its end, with its words: ["/home/me/bin/tell-me"].
+    It has half a minute, and finds what happened in HPC_EVENT (done, saved, failed), HPC_CODE, HPC_RUN."""
     ask: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Words passed to the scheduler as they are: {slurm = ["--reservation=x"]}."""
 

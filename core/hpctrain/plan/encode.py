@@ -26,6 +26,7 @@ EXPLAINS = frozenset(
         "numbers",
         "account",
         "mail",
+        "notify",
         "checked",
         "stack",
         "start",

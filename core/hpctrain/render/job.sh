@@ -168,6 +168,12 @@ hpc_quiet() {  # ends what runs beside the ranks
   for pid in ${hpc_tail:-} ${hpc_timer:-} ${hpc_watch:-} ${hpc_keeper:-}; do kill "$pid" 2>/dev/null || true; done
 }
 
+hpc_notify() {  # the program of [resources] notify, last of all: what becomes of it changes nothing
+  local event=failed
+  case $1 in 0) event=done ;; 75) event=saved ;; esac
+  HPC_EVENT=$event HPC_CODE=$1 timeout -k 5 30 "${@:2}" </dev/null || echo "hpctrain: notify: $2: code $?" >&2
+}
+
 hpc_end() {
   local code=$?
   trap - EXIT
@@ -199,6 +205,7 @@ hpc_end() {
   if [[ ${hpc_keeper:-} && $hpc_signal != TERM && ( $code == 0 || $code == 75 ) ]]; then
     hpc_keeping finish timeout 60 || true
   fi
+  [[ ! ${hpc_notified:-} ]] || hpc_notify "$code" "${hpc_notified[@]}"
   exit "$code"
 }
 

@@ -73,6 +73,7 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
         *([f"hpc_claim {shape.tag}"] if shape.tag else []),
         "hpc_begin_job",
         *([f"hpc_notice {shape.notice}"] if shape.notice else []),
+        *_notify(planned, plan),
         *_outer(plan, binding, shape, secrets=_uses_secrets(around.env)),
         *(['mkdir -p "$HPC_CHECKPOINTS"'] if step.trains else []),
         *(chain_scripts.begins(plan, binding) if chain_scripts.chain_of(planned, plan) else ()),
@@ -98,6 +99,12 @@ def job(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> str
     if step.makes is not None:
         lines += [f"hpc_publish {shell.word(step.makes.loc, binding)}", "unset WORK"]
     return shell.script(lines)
+
+
+def _notify(planned: PlannedStep, plan: Plan) -> Iterable[str]:
+    """The user's own program, which hpc_end starts when all else is written."""
+    words = plan.run.resources.notify if planned.step.trains else ()
+    return (f"hpc_notified=({' '.join(map(shell.quoted, words))})",) if words else ()
 
 
 def _training(planned: PlannedStep, plan: Plan, binding: Binding, shape: Shape) -> tuple[str, ...]:

@@ -86,6 +86,10 @@ def check_variables(table: Mapping[str, str]) -> Iterator[Fault]:
             yield Fault(code="name", message=message, path=(key,), at_key=True)
 
 
+_PLACE = re.compile(r"\{(?:checkpoints|run|start|assets\.[\w.-]+)\}")
+"""What the trainer `command` fills in."""
+
+
 def check_env(table: Mapping[str, str]) -> Iterator[Fault]:
     """Names of variables, and no token among their values."""
     yield from check_variables(table)
@@ -100,6 +104,16 @@ def literal_variables(table: Mapping[str, str]) -> Iterator[Fault]:
                 code="env-literal",
                 message=f"{key} will be {json.dumps(value, ensure_ascii=False)}, letter by letter",
                 notes=("no shell reads [env]; in the command one can: bash -c 'export NAME=…; exec …'",),
+                path=("env", key),
+                fatal=False,
+            )
+        if place := _PLACE.search(value):
+            yield Fault(
+                code="env-literal",
+                message=f"{key} will be {json.dumps(value, ensure_ascii=False)}, letter by letter",
+                notes=(
+                    f"{place[0]} is replaced in argv, not in [env]; a job has HPC_CHECKPOINTS and HPC_RUN",
+                ),
                 path=("env", key),
                 fatal=False,
             )
@@ -182,6 +196,24 @@ def check_mail(mail: str) -> Iterator[Fault]:
         )
 
 
+def check_notify(words: tuple[str, ...]) -> Iterator[Fault]:
+    """It starts in the run's folder, and its words are in a script that others may read."""
+    if not words:
+        return
+    if "/" in words[0] and not words[0].startswith("/"):
+        yield Fault(
+            code="notify",
+            message=f"the job does not start where this file lies: {words[0]!r} is not found there",
+            hint='notify = ["/home/me/bin/tell-me"]',
+        )
+    if any("://" in word for word in words):
+        yield Fault(
+            code="notify",
+            message="an address in notify would stand in the job's script, and often it is a password",
+            hint="write it into a file that the program reads",
+        )
+
+
 def check_resources(resources: Resources) -> Iterator[Fault]:
     yield from _alternatives(resources)
 
@@ -193,6 +225,7 @@ RUN_CHECKS: Mapping[Any, Check] = {
     Resources: check_resources,
     (Resources, "account"): check_account,
     (Resources, "mail"): check_mail,
+    (Resources, "notify"): check_notify,
     (RunSpec, "name"): check_name,
     (RunSpec, "cluster"): check_name,
     (Environment, "use"): check_optional_name,

@@ -31,7 +31,7 @@ from hpctrain.runfile.keys import Keys
 from hpctrain.runfile.layers.layers import Tier, merge
 from hpctrain.runfile.reading.text import Document, read_toml
 
-PERSONAL: tuple[Keys, ...] = (("resources", "account"), ("resources", "mail"))
+PERSONAL: tuple[Keys, ...] = (("resources", "account"), ("resources", "mail"), ("resources", "notify"))
 """Keys that say for whom: two people with the same run have the same digest."""
 
 
