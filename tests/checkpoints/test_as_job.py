@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from hpctrain_plugins.checkpoints.cli import as_job
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import read_safetensors
 from tests.checkpoints.models import GPT_NEOX, make
+from tests.patience import wait_for
 
 
 def test_a_job_here_writes_what_the_command_would(
@@ -22,9 +22,7 @@ def test_a_job_here_writes_what_the_command_would(
     make(Path("model"), GPT_NEOX)
     line = ["convert", "model", "--to", "neox", "--tp", "2", "--naming", "legacy", "-o", "there", "--quiet"]
     assert app.run([*line, "--job", "--on", "local"]) == 0, capsys.readouterr().err
-    end = time.monotonic() + 60
-    while not Path("there").exists() and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_for("what the job writes", Path("there").exists, 60)
     assert app.run(["convert", "there", "-o", "back", "--quiet"]) == 0
     here, back = (
         {name: array.tobytes() for name, (_, array) in read_safetensors(tmp_path / folder).items()}

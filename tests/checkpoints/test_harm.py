@@ -23,6 +23,7 @@ from hpctrain_plugins.checkpoints.convert import convert
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import read_safetensors, write_safetensors
 from tests.checkpoints.models import GPT_NEOX, LLAMA, make
+from tests.patience import PATIENCE
 
 SMALL = {**GPT_NEOX, "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 16}
 SMALL_LLAMA = {**LLAMA, "num_hidden_layers": 1, "hidden_size": 16, "intermediate_size": 24}
@@ -231,7 +232,7 @@ def test_a_full_disk_is_said_and_nothing_stays(larger: Path, tmp_path: Path) -> 
     inside = f'{mount} && "$@"; c=$?; ls -A {tmp_path}/small; exit $c'
     before = ("unshare", "-rm", "sh", "-c", inside, "sh")
     try:
-        able = subprocess.run(["unshare", "-rm", "true"], capture_output=True, timeout=10)
+        able = subprocess.run(["unshare", "-rm", "true"], capture_output=True, timeout=10 * PATIENCE)
     except FileNotFoundError:
         pytest.skip("this machine has no unshare")
     if able.returncode:

@@ -12,6 +12,7 @@ import termios
 import time
 
 from tests.e2e.product import Product
+from tests.patience import PATIENCE
 
 
 def on_terminal(user: Product, *args: str, typed: str = "", columns: int = 80, **environ: str) -> str:
@@ -25,7 +26,7 @@ def on_terminal(user: Product, *args: str, typed: str = "", columns: int = 80, *
     os.close(theirs)
     os.write(ours, typed.encode())
     shown = b""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 60 * PATIENCE
     try:
         while time.monotonic() < end:
             if not select.select([ours], [], [], 0.1)[0]:
@@ -37,9 +38,9 @@ def on_terminal(user: Product, *args: str, typed: str = "", columns: int = 80, *
             if not data:
                 break
             shown += data
-        process.wait(10)
+        process.wait(10 * PATIENCE)
     finally:
         os.close(ours)
         process.kill()
-        process.wait(10)
+        process.wait(10 * PATIENCE)
     return shown.decode().replace("\r\n", "\n")

@@ -79,7 +79,7 @@ class Typist:
 
     def end(self) -> None:
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(10 * PATIENCE)
         os.close(self._ours)
 
     def _send(self, text: str) -> None:

@@ -14,6 +14,7 @@ from hpctrain import cli
 from hpctrain.cli.app import Commands
 from hpctrain.cli.table import COMMANDS, PLUGIN_COMMANDS, help_text
 from tests.e2e.product import Product
+from tests.patience import PATIENCE
 
 OWN = [name for name in COMMANDS if name not in PLUGIN_COMMANDS]
 SHELLS = {"bash": ("bash", "-n"), "zsh": ("zsh", "-n"), "fish": ("fish", "-n")}
@@ -84,7 +85,7 @@ def test_completion_parses(here: Product, shell: str) -> None:
     path = here.write(script, f"complete.{shell}")
     if shutil.which(SHELLS[shell][0]) is None:
         pytest.skip(f"{shell} is not installed: its script was not read")
-    subprocess.run((*SHELLS[shell], str(path)), check=True, timeout=10)
+    subprocess.run((*SHELLS[shell], str(path)), check=True, timeout=10 * PATIENCE)
 
 
 def test_a_tab_starts_no_python(here: Product) -> None:
@@ -92,7 +93,7 @@ def test_a_tab_starts_no_python(here: Product) -> None:
     line = ". ./complete.bash; COMP_WORDS=(hpctrain stat); COMP_CWORD=1; _hpctrain; echo ${COMPREPLY[*]}"
     done = subprocess.run(
         ("/bin/bash", "-c", line), cwd=here.folder, env={"PATH": "/nowhere"}, capture_output=True, text=True,
-        timeout=10, check=True,
+        timeout=10 * PATIENCE, check=True,
     )  # fmt: skip
     assert done.stdout.split() == ["status"]
 

@@ -15,7 +15,7 @@ from hpctrain.run.outcome.spent import job_spans
 from hpctrain.run.steps.poll import Answer
 from hpctrain.run.steps.status import RunState, StepState
 from tests.e2e.product import Product, small
-from tests.patience import wait_for
+from tests.patience import PATIENCE, wait_for
 
 ROWS = (
     r'printf "{\"step\":%d,\"loss\":%d.5}\n" 1 3 2 2 3 1 > "$HPC_RUN/metrics.jsonl"; '
@@ -107,7 +107,7 @@ def test_an_interrupted_wait_says_that_the_job_goes_on(here: Product) -> None:
     assert any(line.startswith("run    small/1") for line in waiting.stderr)  # it is submitted and waited for
     wait_for("it runs", lambda: here("runs").stdout.count("running") == 1)
     waiting.send_signal(signal.SIGINT)
-    _, errors = waiting.communicate(timeout=30)
+    _, errors = waiting.communicate(timeout=30 * PATIENCE)
     assert waiting.returncode == 130
     assert "small/1 goes on without this command; hpctrain cancel small/1 ends it" in errors
     assert here.state("small/1") == "running"

@@ -8,7 +8,6 @@ import re
 import shlex
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pytest
 from hpctrain.cli.app import Commands
 from tests.cli.terminal import on_terminal
 from tests.e2e.product import Product, small
-from tests.patience import wait_for
+from tests.patience import PATIENCE, wait_for, within
 
 CODES = re.compile(r"\x1b\[[0-9;]*m")
 METRICS = r'printf "{\"step\":%d,\"loss\":%d.5}\n" 1 3 2 2 3 1 > "$HPC_RUN/metrics.jsonl"; echo done'
@@ -134,14 +133,14 @@ def test_a_pipe_gets_whole_values(used: Product) -> None:
 def test_a_reader_that_leaves_ends_it_in_silence(used: Product) -> None:
     done = subprocess.run(
         ("bash", "-c", '"$0" clusters frontier --facts | head -n 1; exit "${PIPESTATUS[0]}"', *used.argv()),
-        env=used.environment, cwd=used.folder, capture_output=True, text=True, timeout=30,
+        env=used.environment, cwd=used.folder, capture_output=True, text=True, timeout=30 * PATIENCE,
     )  # fmt: skip
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
     assert done.returncode in (0, 141)
     closed = subprocess.run(
         ("bash", "-c", '"$0" plan run.toml --json > >(exec true); sleep 0.5; echo "$?"', *used.argv()),
-        env=used.environment, cwd=used.folder, capture_output=True, text=True, timeout=30,
+        env=used.environment, cwd=used.folder, capture_output=True, text=True, timeout=30 * PATIENCE,
     )  # fmt: skip
     assert closed.stderr == ""
 
@@ -167,13 +166,12 @@ def test_next_is_a_command_that_exists(used: Product) -> None:
 def test_a_closed_stdin_never_blocks(used: Product) -> None:
     used.write(small("sleep 60"), "long.toml")
     used("submit", "long.toml")
-    began = time.monotonic()
-    for args in (("cancel", "small/2"), ("init", "run", "-o", "run.toml"), ("submit", "run.toml")):
-        subprocess.run(
-            ("bash", "-c", '"$0" "$@" <&-', *used.argv(*args)), env=used.environment, cwd=used.folder,
-            capture_output=True, timeout=20,
-        )  # fmt: skip
-    assert time.monotonic() - began < 8
+    with within(8):
+        for args in (("cancel", "small/2"), ("init", "run", "-o", "run.toml"), ("submit", "run.toml")):
+            subprocess.run(
+                ("bash", "-c", '"$0" "$@" <&-', *used.argv(*args)), env=used.environment, cwd=used.folder,
+                capture_output=True, timeout=20 * PATIENCE,
+            )  # fmt: skip
     assert "noodes" not in (used.folder / "run.toml").read_text()
 
 
@@ -203,17 +201,18 @@ def here_step(seconds: int) -> str:
 def test_a_signal_ends_the_children_and_is_recorded(here: Product, number: int, code: int) -> None:
     here.write(here_step(300))
     process = here.start("submit", "run.toml")
-    children: list[Path] = []
-    end = time.monotonic() + 20
-    while not children and time.monotonic() < end:
+
+    def written() -> list[Path]:
         runs = here.home.glob(".local/share/hpctrain/runs/small/1-*/child")
-        children = [path for path in runs if path.read_text().strip()]
+        return [path for path in runs if path.read_text().strip()]
+
+    wait_for("the child of the step", written, 20)
+    (child,) = (Path("/proc", path.read_text().strip()) for path in written())
     os.kill(process.pid, number)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=20 * PATIENCE)
     assert process.returncode == code, said
     assert "interrupted; finished work is kept. To resume: hpctrain continue small/1\n" in said
     assert "Traceback" not in said
-    child = Path("/proc", children[0].read_text().strip())
     wait_for("the child's end", lambda: not child.exists(), 5)
     steps: list[dict[str, Any]] = here.json("status", "small")["steps"]
     (ended,) = [step for step in steps if step["state"] == "failed"]

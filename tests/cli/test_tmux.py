@@ -45,7 +45,12 @@ class Window:
     def tmux(self, *words: str) -> str:
         argv = ("tmux", "-f", "/dev/null", "-S", str(self.socket), *words)
         done = subprocess.run(
-            argv, cwd=self.user.folder, env=self.user.environment, capture_output=True, text=True, timeout=20
+            argv,
+            cwd=self.user.folder,
+            env=self.user.environment,
+            capture_output=True,
+            text=True,
+            timeout=20 * PATIENCE,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

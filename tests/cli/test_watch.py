@@ -83,7 +83,7 @@ class Person:
 
     def end(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(10 * PATIENCE)
         for descriptor in (self.keyboard, self.theirs):
             os.close(descriptor)
 

@@ -15,6 +15,7 @@ import pytest
 
 from hpctrain_tokens import pieces
 from tests.data import reference
+from tests.patience import PATIENCE
 
 SOAK = os.environ.get("HPCTRAIN_SOAK")
 KILLS = int(SOAK or 4)
@@ -88,7 +89,7 @@ def assert_whole_or_absent(out: Path, whole: Path) -> None:
 def test_workers_end_with_their_parent(tmp_path: Path, data: Path, tokenizer: Path) -> None:
     running = start(data, tmp_path / "x", tokenizer, 2)
     workers: list[int] = []
-    until = time.monotonic() + 60
+    until = time.monotonic() + 60 * PATIENCE
     while len(workers) < 2 and time.monotonic() < until:
         workers = children(running.pid)
         time.sleep(0.02)

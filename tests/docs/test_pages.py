@@ -31,6 +31,12 @@ def test_the_page_works(page: Path, tmp_path: Path, install: Install) -> None:
             typed.do(block)
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("hpc_*/README.md")), ids=lambda page: page.parent.name)
+def test_a_cluster_s_page_begins_with_its_extra_alone(page: Path) -> None:
+    """What a later line needs more of, a line before it installs: test_the_page_works has nothing else."""
+    assert stated(page.read_text(encoding="utf-8")) == (f"hpctrain[{page.parent.name.removeprefix('hpc_')}]",)
+
+
 @pytest.mark.parametrize("page", [*pages(), Path("ARCHITECTURE.md")], ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE
+
 WAIT = {"HPC_WAIT": "1", "HPC_POLL": "1"}
 
 
@@ -26,7 +28,11 @@ def carried_out(script: str, environ: dict[str, str], before: tuple[str, ...] = 
     """`bash run.sh` to the end of its jobs; what it printed."""
     words = [f"{name}={value}" for name, value in (environ | WAIT).items()]
     done = subprocess.run(
-        [*before, "env", "-i", *words, "bash", script], cwd="/", capture_output=True, text=True, timeout=limit
+        [*before, "env", "-i", *words, "bash", script],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=limit * PATIENCE,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -8,6 +8,8 @@ import select
 import time
 from collections.abc import Sequence
 
+from tests.patience import PATIENCE
+
 PROMPTS = (b"$ ", b"# ", b"Apptainer> ")
 
 
@@ -19,7 +21,7 @@ def typed(
     if pid == 0:
         os.chdir(cwd)
         os.execvpe(argv[0], list(argv), env)
-    left, shown, end = [f"{line}\n".encode() for line in lines], b"", time.monotonic() + limit
+    left, shown, end = [f"{line}\n".encode() for line in lines], b"", time.monotonic() + limit * PATIENCE
     try:
         while time.monotonic() < end:
             if not select.select([master], [], [], 0.2)[0]:

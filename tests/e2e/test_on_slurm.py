@@ -16,7 +16,7 @@ import pytest
 
 from hpctrain.run.disk.record import Record
 from tests.e2e.product import Product, hidden_in, small
-from tests.patience import wait_for
+from tests.patience import PATIENCE, wait_for, within
 from tests.rig.slurm import Rig
 
 pytestmark = pytest.mark.slurm
@@ -76,7 +76,7 @@ def test_two_nodes_from_submit_to_the_end(alice: Product, slurm: Rig) -> None:
     time.sleep(0.5)
     assert follow.poll() is None
     (path / "go").touch()
-    said, problems = follow.communicate(timeout=30)
+    said, problems = follow.communicate(timeout=30 * PATIENCE)
     assert follow.returncode == 0
     assert re.fullmatch(
         r"(pair/1  [A-Z]+  job 1 .*\n)+", problems
@@ -165,7 +165,7 @@ def test_a_secret_reaches_the_task_and_nothing_else(alice: Product, slurm: Rig) 
     shown: set[str] = set()
     while submitting.poll() is None:
         shown |= arguments_with(token)
-    submitting.communicate(timeout=10)
+    submitting.communicate(timeout=10 * PATIENCE)
     assert submitting.returncode == 0
     path = alice.run_path("small")
     wait_for("the task", lambda: any(log.read_text().strip() for log in path.glob("logs/*")))
@@ -215,7 +215,7 @@ def killed(alice: Product, when: str) -> Path:
         if any(e["event"] == when for run in new for e in Record(run / "record.jsonl").read()):
             os.killpg(submitting.pid, signal.SIGKILL)
             break
-    submitting.communicate(timeout=10)
+    submitting.communicate(timeout=10 * PATIENCE)
     (run,) = set(runs.glob("[0-9]*")) - before
     return run
 
@@ -225,14 +225,13 @@ def test_a_hundred_questions_in_a_minute_are_one_of_the_scheduler(alice: Product
     counter = alice.write('#!/bin/bash\necho >>"$HOME/asked"\nexec /usr/bin/squeue "$@"\n', "bin/squeue")
     counter.chmod(0o755)
     alice.write(on_rig("sleep 300"))
-    alice("submit", "run.toml", "--set", "policy.poll_seconds=60")
+    alice("submit", "run.toml", "--set", f"policy.poll_seconds={60 * PATIENCE:.0f}")
     environ = {**alice.environ, "PATH": f"{counter.parent}:{alice.environment['PATH']}"}
     asking = Product(alice.home, alice.folder, environ, alice.before)
-    began = time.monotonic()
-    for _ in range(10):
-        going = [asking.start("status", "small") for _ in range(10)]
-        assert all(process.communicate(timeout=60) and process.returncode == 0 for process in going)
-    assert time.monotonic() - began < 60
+    with within(60):
+        for _ in range(10):
+            going = [asking.start("status", "small") for _ in range(10)]
+            assert all(process.communicate(timeout=60) and process.returncode == 0 for process in going)
     assert (alice.home / "asked").read_text() == "\n"
 
 

@@ -18,6 +18,7 @@ from hpctrain.session import Session
 from hpctrain_job import sif
 from hpctrain_plugins.environments import image
 from hpctrain_plugins.environments.image import registry as registries
+from tests.patience import PATIENCE
 
 DIGEST = "sha256:" + "a" * 64
 INDEX = {
@@ -66,7 +67,7 @@ def registry() -> Iterator[str]:
     yield f"localhost:{server.server_port}"
     server.shutdown()
     server.server_close()
-    thread.join(5)
+    thread.join(5 * PATIENCE)
 
 
 def asked(registry: str, tag: str) -> image.Image:

@@ -22,6 +22,7 @@ from hpctrain_job.hangs.node import Node, checked
 from hpctrain_job.hangs.processes import Sample
 from hpctrain_job.hangs.thresholds import Thresholds
 from hpctrain_job.hangs.watch import sweep
+from tests.patience import wait_for
 
 RANK = Rank(
     3, "n1", 1, {"0(0:4:1)": 7}, Operation("0(0:4:1)", 7, "gloo:all_reduce", "10"), "a > b",
@@ -90,10 +91,12 @@ def test_a_process_as_the_kernel_tells_of_it() -> None:
     try:
         assert processes.born(child.pid)
         os.kill(child.pid, signal.SIGSTOP)
-        end = time.monotonic() + 20
-        while (look := processes.sample(child.pid, 0.0)) is None or look.state != "T":
-            assert time.monotonic() < end
-            time.sleep(0.01)
+
+        def stopped() -> bool:
+            look = processes.sample(child.pid, 0.0)
+            return look is not None and look.state == "T"
+
+        wait_for("the stop of the child", stopped, 20)
     finally:
         child.kill()
         child.wait()

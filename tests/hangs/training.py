@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo  # what the first backward pass imports: once, and not a second of CPU in every rank
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 

@@ -19,6 +19,7 @@ from hpctrain_job.downloads.proof import Proof, git_name
 from hpctrain_job.downloads.web import Failed, Patience, Refused, WrongContent
 from tests.job.conftest import QUICK
 from tests.job.server import Answer, Server, page, short, status
+from tests.patience import PATIENCE, wait_for
 
 BODY = random.Random(7).randbytes(300_000)
 SHA = hashlib.sha256(BODY).hexdigest()
@@ -39,7 +40,7 @@ def test_waits_as_long_as_it_is_asked_to(server: Server, tmp_path: Path) -> None
     server.script = [status(429, Retry_After="1"), status(503)]
     before = time.monotonic()
     bring(server, tmp_path / "f")
-    assert 1.0 <= time.monotonic() - before < 4
+    assert 1.0 <= time.monotonic() - before < 4 * PATIENCE
     assert len(server.seen) == 3
 
 
@@ -167,7 +168,9 @@ def test_exit_codes(
     server: Server, tmp_path: Path, answers: list[Answer], more: tuple[str, ...], code: int
 ) -> None:
     server.files["/f"], server.script = BODY, answers
-    done = subprocess.run(command(server, tmp_path, *more), capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        command(server, tmp_path, *more), capture_output=True, text=True, timeout=30 * PATIENCE
+    )
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
     assert (tmp_path / "made" / "work").exists() == (code == 0)
 
@@ -180,14 +183,12 @@ def test_a_killed_download_continues_in_another_folder(server: Server, tmp_path:
     server.files["/f"], server.script = BODY, [hang]
     child = subprocess.Popen(command(server, tmp_path))
     part = tmp_path / "partial" / "url-1" / "content.part"
-    until = time.monotonic() + 10
-    while not (part.exists() and part.stat().st_size) and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_for("a part of it", lambda: part.exists() and part.stat().st_size, 10)
     os.kill(child.pid, signal.SIGKILL)
-    child.wait(10)
+    child.wait(10 * PATIENCE)
     kept = part.stat().st_size
     done = subprocess.run(
-        command(server, tmp_path, "--sha256", SHA), capture_output=True, text=True, timeout=30
+        command(server, tmp_path, "--sha256", SHA), capture_output=True, text=True, timeout=30 * PATIENCE
     )
     assert done.returncode == 0, done.stderr
     assert kept

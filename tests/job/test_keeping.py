@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from hpctrain_job import keeping, resume
 from hpctrain_job.exit_codes import CONFIG
 from hpctrain_job.keeping import Keeper, Saves
 from tests.conftest import ROOT
+from tests.patience import wait_for
 
 NAME = r"global_step(?P<step>\d+)"
 
@@ -214,7 +214,4 @@ def test_the_watch_ends_with_the_job_that_started_it(saves: Saves) -> None:
         check=True,
     )  # fmt: skip
     watch = Path("/proc", done.stdout.strip())
-    deadline = time.monotonic() + 20
-    while watch.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not watch.exists()
+    wait_for("the end of the watch", lambda: not watch.exists(), 20)

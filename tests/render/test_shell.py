@@ -15,6 +15,7 @@ from hpctrain.model.layer import EnvVar, File, How, Quote
 from hpctrain.model.plan import Binding
 from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, template
 from hpctrain.render import files, shell
+from tests.patience import PATIENCE
 
 BINDING = Binding(roots={"data": "/fs/it's here", "late": Join("/x/", Var("WHO"))}, user="ada")
 HOSTILE = [
@@ -40,7 +41,7 @@ def bash(text: str, **env: str) -> bytes:
         capture_output=True,
         check=True,
         env={"PATH": "/usr/bin:/bin", **env},
-        timeout=20,
+        timeout=20 * PATIENCE,
     )
     return done.stdout
 

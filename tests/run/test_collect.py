@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hpctrain.run.artifacts import collect
 from hpctrain.run.disk.directory import RunDirectory
+from tests.patience import PATIENCE
 from tests.run.test_publish import BUILD, bash, kill_group, left, only_target, start, verified
 
 HOUR = 3600.0
@@ -24,7 +25,7 @@ def begun(root: Path, link: str = "env") -> str:
     child = start(
         'hpc_begin "$1"; mkdir "$WORK"; echo x >"$WORK/x"; chmod 500 "$WORK"; kill -9 $$', root / link
     )
-    child.communicate(timeout=30)
+    child.communicate(timeout=30 * PATIENCE)
     (name,) = set(left(root)) - before
     return name
 
@@ -68,7 +69,7 @@ def test_a_builder_that_lives_here_keeps_its_work_however_old(tmp_path: Path) ->
     assert child.stdout.readline() == "ready\n"
     assert found(tmp_path) == []
     kill_group(child)
-    child.communicate(timeout=30)
+    child.communicate(timeout=30 * PATIENCE)
     assert len(found(tmp_path)) == 1
 
 

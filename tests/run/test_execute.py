@@ -11,6 +11,7 @@ from hpctrain.errors import NotReachable, StepFailed, StepRefused
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.steps.execute import last_lines, run_step
 from hpctrain.run.system.tools import Tools
+from tests.patience import PATIENCE
 from tests.run.conftest import python
 from tests.run.test_tools import wait_for
 
@@ -95,7 +96,7 @@ def test_an_interrupt_is_recorded_without_a_code(tmp_path: Path) -> None:
     try:
         wait_for(run.log("env"))
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=30)
+        _, err = child.communicate(timeout=30 * PATIENCE)
     finally:
         child.kill()
     assert "KeyboardInterrupt" in err

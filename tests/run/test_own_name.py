@@ -12,6 +12,7 @@ import pytest
 import hpctrain.render
 from hpctrain.errors import IntegrityError
 from hpctrain.run.disk.directory import RunDirectory
+from tests.patience import PATIENCE
 
 SCRIPT = Path(hpctrain.render.__file__).with_name("identity.sh")
 Identify = Callable[[Path], str]
@@ -19,7 +20,7 @@ Identify = Callable[[Path], str]
 
 def in_bash(folder: Path) -> str:
     command = ["bash", "-euc", '. code/identity.sh; hpc_identify; printf %s "$HPC_OWN"']
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=20 * PATIENCE)
     if done.returncode == 78:
         raise IntegrityError.of("run-id", done.stderr)
     assert done.returncode == 0, done.stderr

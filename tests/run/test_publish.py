@@ -14,6 +14,7 @@ import pytest
 from hpctrain import versions
 from hpctrain.run.system.tools import Tools
 from tests.conftest import ROOT, needs
+from tests.patience import PATIENCE
 from tests.run.conftest import mode
 from tests.run.test_files import small_disk as small_disk
 
@@ -133,7 +134,7 @@ def test_the_first_wins_and_the_loser_succeeds(tmp_path: Path) -> None:
     while not left(tmp_path):
         time.sleep(0.01)
     bash(BUILD, link, "first")
-    out, _ = loser.communicate("go\n", timeout=30)
+    out, _ = loser.communicate("go\n", timeout=30 * PATIENCE)
     assert (loser.returncode, out) == (0, "unset\n")
     assert (link / "sub dir" / "1").read_text() == "first\n"
     assert left(tmp_path) == [only_target(link)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.run.users import MALLORY, USER, bash_as, bash_started_as
 from tests.run.users import project as project
 
@@ -66,7 +67,7 @@ done
 def ended(process: subprocess.Popen[str]) -> int:
     """Kill a program with everything that it started."""
     os.killpg(process.pid, signal.SIGKILL)
-    return process.wait(60)
+    return process.wait(60 * PATIENCE)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hpctrain.model.job import JobFiles
 from hpctrain.model.words import Join, Loc, Var
 from hpctrain_plugins.schedulers import slurm, slurm_render
+from tests.patience import PATIENCE
 from tests.schedulers import build
 
 BOUND = build.binding(Path("/scratch"))
@@ -152,5 +153,7 @@ def test_scripts_parse(tmp_path: Path) -> None:
     for path, text in rendered().files.items():
         script = tmp_path / Path(path).name
         script.write_text(text)
-        done = subprocess.run(("bash", "-n", str(script)), capture_output=True, text=True, timeout=10)
+        done = subprocess.run(
+            ("bash", "-n", str(script)), capture_output=True, text=True, timeout=10 * PATIENCE
+        )
         assert (done.returncode, done.stderr) == (0, "")

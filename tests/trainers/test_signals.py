@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 CORE = Path(__file__).parents[2] / "core"
 PROGRAM = """
 import sys, time
@@ -40,7 +42,7 @@ def _started(times: int) -> subprocess.Popen[str]:
 def test_a_signal_is_a_flag(number: signal.Signals) -> None:
     process = _started(1)
     process.send_signal(number)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=30 * PATIENCE)
     assert (out, process.returncode) == (f"heard {number.name}\n", 0)
 
 
@@ -50,5 +52,5 @@ def test_the_second_term_ends_at_once() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "heard SIGTERM\n"
     process.terminate()
-    out, _ = process.communicate(timeout=10)
+    out, _ = process.communicate(timeout=10 * PATIENCE)
     assert (out, process.returncode) == ("", -signal.SIGTERM)

@@ -139,7 +139,7 @@ class Twin:
                 os.kill(int((self.dir / "pid").read_text()), 9)
             wait_for(f"the end of {self.name}", lambda: not self.alive(), 10)
         if process := getattr(self, "_process", None):
-            process.wait(10)
+            process.wait(10 * PATIENCE)
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def inside(

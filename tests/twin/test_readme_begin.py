@@ -14,7 +14,7 @@ from tests.docs.blocks import blocks, commands
 from tests.packaging.environment import build
 from tests.packaging.places import WHEELS
 from tests.patience import wait_for
-from tests.twin import rootfs
+from tests.twin import adapted, rootfs
 from tests.twin.alps import BASE
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin
@@ -36,24 +36,6 @@ echo '{"nb": "jeg", "nn_husnorm": "eg"}' >datasets/NbAiLab/nynorsk_norm_200eval/
 """
 OLIVIA = "/cluster/projects/nn9999k/alice-hpctrain"
 SITE = 'arch = "x86_64"\n[hardware]\ngpus_per_node = 1\n'
-TABLE = """[code]
-path = "code"
-
-[train]
-use = "command"
-
-[train.command]
-argv = [
-  "python", "train.py", "--model", "{assets.model}", "--wandb_project", "olivia_test", "--run_name", "test1",
-  "--train_dataset", "{assets.dataset}/train.jsonl:train",
-  "--eval_dataset", "{assets.evaluation}/validation.jsonl:validation",
-  "--train_source_field", "nb", "--train_target_field", "nn",
-  "--eval_source_field", "nb", "--eval_target_field", "nn_husnorm",
-  "--per_device_train_batch_size", "8", "--per_device_eval_batch_size", "8", "--learning_rate", "2e-5",
-  "--warmup_steps", "10000", "--num_train_epochs", "6", "--eval_steps", "5000", "--save_steps", "50000",
-  "--logging_steps", "1000", "--output_dir", "{checkpoints}",
-]
-"""
 
 
 OWN_PROGRAM = """
@@ -91,14 +73,14 @@ def wheels(twin: Twin) -> None:
         subprocess.run(argv, input=wheel.read_bytes(), stdout=subprocess.DEVNULL, check=True, timeout=60)
 
 
-def typed(twin: Twin, cluster: str, stand_in: str, example: str, env: Mapping[str, str] | None = None) -> str:
-    """Everything that was said; `stand_in` changes what the twin cannot do, before the run is planned."""
+def typed(twin: Twin, cluster: str, text: str, example: str, env: Mapping[str, str] | None = None) -> str:
+    """Everything that was said; the example becomes `text` before the run is planned."""
     found = [line.replace(" g999", f" {twin.site.overlay.account}") for line in lines(cluster)]
     at = next(n for n, line in enumerate(found) if line.startswith("hpctrain plan"))
-    script = "\n".join(["set -euo pipefail", *found[:at], f"python3 ~/stand_in.py {example}", *found[at:]])
-    twin.write("/tmp/stand_in", stand_in)
+    script = "\n".join(["set -euo pipefail", *found[:at], f"cp ~/adapted {example}", *found[at:]])
+    twin.write("/tmp/adapted", text)
     home = twin.site.home("alice")
-    twin.sh(f"cp /tmp/stand_in {home}/stand_in.py; printf 'hf_walk\\n' >{home}/typed")
+    twin.sh(f"cp /tmp/adapted {home}/adapted; printf 'hf_walk\\n' >{home}/typed")
     twin.write("/tmp/lines", script)
     done = twin.run("bash", "-lc", "bash /tmp/lines <~/typed", user="alice", timeout=300, env=env)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -133,12 +115,9 @@ def olivia(twin: Start) -> Twin:
 
 def test_olivia_s_ten_lines_end_with_a_trained_model(olivia: Twin) -> None:
     olivia.write(f"{OLIVIA}/code/train.py", (WALKS / "train.py").read_text())
-    stand_in = (
-        "import pathlib, sys\n"
-        "path = pathlib.Path(sys.argv[1])\n"
-        f"path.write_text(path.read_text().partition('[train]')[0] + {TABLE!r})\n"
-    )
-    said = typed(olivia, "olivia", stand_in, "sft-1gpu.toml", {"HPCTRAIN_SITE": f"{OLIVIA}/site.toml"})
+    example = (ROOT / "hpc_olivia/hpc_olivia/examples/sft-1gpu.toml").read_text()
+    site = {"HPCTRAIN_SITE": f"{OLIVIA}/site.toml"}
+    said = typed(olivia, "olivia", adapted.olivia(example), "sft-1gpu.toml", site)
     assert "learned 1 words; 1 of 1 exact" in said
     run = trained(said)
     model = olivia.sh(f"cat /cluster/work/projects/nn9999k/alice/checkpoints/nynorsk/{run}*/model.json")
@@ -191,14 +170,8 @@ def test_leonardo_s_ten_lines_end_with_a_checkpoint(twin: Start) -> None:
         name = f"{folder}/Automodel/{path.relative_to(WALKS / 'automodel')}"
         leonardo.sh(f"mkdir -p {Path(name).parent}", user="alice")
         leonardo.write(name, path.read_text())
-    tree = 'packages = [{ name = "nemo-automodel", path = "Automodel" }]'
-    stand_in = (
-        "import pathlib, re, sys\n"
-        "path = pathlib.Path(sys.argv[1])\n"
-        f"text = re.sub(r'packages = .*', {tree!r}, path.read_text())\n"
-        "path.write_text(text.replace('1.5.3.post1', '1.5.3'))\n"
-    )
-    said = typed(leonardo, "leonardo", stand_in, "nemotron-lora.toml")
+    example = (ROOT / "hpc_leonardo/hpc_leonardo/examples/nemotron-lora.toml").read_text()
+    said = typed(leonardo, "leonardo", adapted.leonardo(example), "nemotron-lora.toml")
     assert "rank 3 of 4" in said
     assert trained(said)
 
@@ -212,15 +185,7 @@ def test_alps_s_ten_lines_end_with_a_checkpoint(twin: Start) -> None:
     commit = repository(alps, "huggingface/nanotron", files)
     assert alps.run("bash", "-euc", DOCUMENT).returncode == 0
     wheels(alps)
-    # The twin's index has no large package, and its images no compiler: the document's stay unasked for.
-    stand_in = (
-        "import pathlib, re, sys\n"
-        "path = pathlib.Path(sys.argv[1])\n"
-        "text = path.read_text()\n"
-        f"text = re.sub(r'rev = \"[0-9a-f]{{40}}\"', 'rev = \"{commit}\"', text)\n"
-        'text = re.sub(r\'"datasets".*"tqdm",\', \'"setuptools", "twin-pure",\', text)\n'
-        "path.write_text(re.sub(r'^(compile|python) = .*', '', text, flags=re.M))\n"
-    )
-    said = typed(alps, "alps", stand_in, "nanotron-wikitext.toml")
+    example = (ROOT / "hpc_alps/hpc_alps/examples/nanotron-wikitext.toml").read_text()
+    said = typed(alps, "alps", adapted.alps(example, commit), "nanotron-wikitext.toml")
     assert "iteration: 5 / 5" in said
     assert trained(said)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.twin import adapted
 from tests.twin.alps import prepared
 from tests.twin.fixtures import Start
 from tests.twin.services.inside import repository
@@ -33,11 +34,7 @@ def test_the_document_s_steps_end_with_its_artifacts(twin: Start) -> None:
     user = User(alps, folder="walk")
     alps.sh("rm -rf /iopsstor/scratch/cscs/alice/ce-images")  # the twin is shared: other tests built some
     text = (EXAMPLES / "nanotron-wikitext.toml").read_text()
-    # The twin's index has no large package, and its images no compiler: the document's stay unasked for.
-    text = re.sub(r'rev = "[0-9a-f]{40}"', f'rev = "{commit}"', text)
-    text = re.sub(r'"datasets".*"tqdm",', '"setuptools", "twin-pure",', text)
-    text = re.sub(r"^(compile|python) = .*", "", text, flags=re.M)
-    user.put("nanotron-wikitext.toml", text)
+    user.put("nanotron-wikitext.toml", adapted.alps(text, commit))
     user.put("nanotron-wikitext.yaml", (EXAMPLES / "nanotron-wikitext.yaml").read_text())
     user.put("walk.sh", (WALKS / "alps.sh").read_text())
     account = {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.twin import adapted
 from tests.twin.fixtures import Start
 from tests.twin.life import Twin
 from tests.twin.services import packages
@@ -44,23 +45,12 @@ def laid_out(frontier: Twin, tmp_path: Path) -> None:
         frontier.run("python3", "-c", f"open('/srv/index/{path.name}', 'wb').write({line})")
 
 
-def small(text: str) -> str:
-    """The document's run for the twin's Python, index and processors."""
-    text = text.replace('python = "3.10"', f'python = "{SHORT}"')
-    text = re.sub(
-        r"packages = \[.*?^\]", 'packages = ["torch-of-the-twin"]', text, flags=re.DOTALL | re.MULTILINE
-    )
-    text = re.sub(r"^first = .*\n", "first = []\nverify = false\n", text, flags=re.MULTILINE)
-    text = text.replace('programs = ["hipcc", "g++"]', 'programs = ["gcc"]').replace("zero_stage = 3\n", "")
-    return text.replace('report_to = "tensorboard"\n', "max_length = 64\n")
-
-
 def test_the_document_s_steps_end_with_a_merged_model(twin: Start, torch: None, tmp_path: Path) -> None:
     frontier = ready(twin("frontier"))
     shadow(frontier)
     laid_out(frontier, tmp_path)
     user = User(frontier, folder="walk")
-    user.put("tutorial.toml", small(DOCUMENT.read_text()))
+    user.put("tutorial.toml", adapted.frontier(DOCUMENT.read_text()))
     user.put("walk.sh", (WALKS / "frontier.sh").read_text())
     user.put("settings.toml", f'[run.resources]\naccount = "{frontier.site.overlay.account}"\n')
     env = {

@@ -12,6 +12,7 @@ import pytest
 
 from tests.checkpoints.models import GPT_NEOX, make
 from tests.e2e.test_tunnel import STAND_IN, archive
+from tests.twin import adapted
 from tests.twin.fixtures import Start
 from tests.twin.life import TORCH
 from tests.twin.services.inside import ready, repository, shadow
@@ -88,17 +89,8 @@ def copied(user: User, content: bytes, name: str) -> None:
 
 
 def here(text: str, user: User) -> str:
-    """Two nodes, the twin's one Python, and of the packages those that its index has."""
-    text = text.replace("nodes = 8 ", "nodes = 2 ").replace('time = "24h"', 'time = "10m"')
-    listed = ", ".join(f'"{name}"' for name in ("twin-pure", *STARTS_WITH))
-    packages = f'packages = [{listed}]\npython = "3.13"'
-    text = re.sub(r"^stack = .*?^packages = \[.*?^\]", packages, text, flags=re.M | re.S)
-    text = re.sub(r"^compile = .*", 'compile = ["flash-attn==2.6.3"]', text, flags=re.M)
-    build = "\n[environment.uv]\nown_python = false\n"  # no public index of Pythons is in the twin
-    build += '\n[environment.uv.builds.flash-attn]\nbuild = ["ninja", "packaging"]\n'
-    assets = "".join(f'{name} = {{ path = "{user.folder}/{name}" }}\n' for name in ("tokenizer", "tokens"))
-    text = re.sub(r"\[assets\]\n.*?(?=\[train\])", f"[assets]\n{assets}\n", text, flags=re.S)
-    return f'{text}\n[env]\nWALK_START = "{user.folder}/neox-start"\n{build}'
+    """The example as this twin can run it."""
+    return adapted.isambard(text, user.folder, ("twin-pure", *STARTS_WITH))
 
 
 def typed(user: User, line: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.twin import adapted
 from tests.twin.faults import fault
 from tests.twin.fixtures import Start
 from tests.twin.services.inside import ready, shadow
@@ -33,17 +34,11 @@ def user(twin: Start) -> User:
         leonardo.sh(f"mkdir -p {found.folder}/{Path(name).parent}", user="alice")
         found.put(name, path.read_text())
     for path in (*EXAMPLES.glob("nemotron*"), EXAMPLES / "chats.jsonl"):
-        found.put(path.name, here(path.read_text()))
+        found.put(path.name, adapted.leonardo(path.read_text(), '\npython = "3.13"'))
     found.put("leonardo.sh", (WALKS / "leonardo.sh").read_text())
     account = leonardo.site.overlay.account
     found.put("settings.toml", f'[run.resources]\naccount = "{account}"\n')
     return found
-
-
-def here(text: str) -> str:
-    """The document's own tree instead of a release; the twin's Python and what its index has."""
-    tree = 'packages = [{ name = "nemo-automodel", path = "Automodel" }]\npython = "3.13"'
-    return re.sub(r'packages = \["nemo-automodel.*', tree, text).replace("1.5.3.post1", "1.5.3")
 
 
 def typed(user: User, *words: str) -> subprocess.CompletedProcess[str]:

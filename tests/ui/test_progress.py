@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hpctrain.ui.progress import Progress
 from hpctrain.ui.term import Term
+from tests.patience import PATIENCE
 
 from .help import Screen, screen_of, term, text, without_color
 from .test_text import NASTY, width_by_the_book
@@ -252,7 +253,7 @@ def test_threads_may_update() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(20 * PATIENCE)
     rows = screen_of(stream.getvalue(), 120)
     assert sorted(row.split("  ")[0] for row in rows) == [f"part {n}" for n in range(8)]
 

@@ -25,7 +25,7 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints.conftest import random_tensors, write_safetensors
 from tests.checkpoints.models import GPT_NEOX, shapes
 from tests.checkpoints.test_command import a_run, saved
-from tests.patience import wait_for
+from tests.patience import PATIENCE, wait_for
 from tests.twin.services.http import Server
 from tests.twin.services.hub import serve
 
@@ -142,7 +142,7 @@ def test_a_kill_anywhere_uploads_nothing_twice(hub: Server, tmp_path: Path) -> N
     book = tmp_path / "exp-hf/org--exp.jsonl"
     for lines in (1, 4, 9):
         process = started(hub, tmp_path, source, REPO)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 120 * PATIENCE
         while process.poll() is None and time.monotonic() < deadline:
             if book.exists() and len(book.read_text().splitlines()) >= lines:
                 break

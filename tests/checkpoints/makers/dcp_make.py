@@ -11,7 +11,12 @@ import sys
 from pathlib import Path
 
 import torch
+import torch._dynamo  # what the first optimizer imports: once, before the ranks are forked
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 import torch.multiprocessing as mp
+from torch.distributed.checkpoint.state_dict import get_state_dict
+from torch.distributed.fsdp import fully_shard
 
 
 class Toy(torch.nn.Module):
@@ -28,11 +33,6 @@ class Toy(torch.nn.Module):
 
 
 def work(rank, world, folder):
-    import torch.distributed as dist
-    import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint.state_dict import get_state_dict
-    from torch.distributed.fsdp import fully_shard
-
     torch.set_num_threads(1)
     # They meet in a file, so no port can be taken.
     meet = f"file://{folder.absolute()}/meet"
@@ -60,7 +60,7 @@ def work(rank, world, folder):
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    mp.spawn(work, (3, folder), nprocs=3)
+    mp.start_processes(work, (3, folder), nprocs=3, start_method="fork")
     from safetensors.torch import save_file
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import torch
+import torch._dynamo  # what the first optimizer imports: once, before the ranks are forked
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 import torch.multiprocessing as mp

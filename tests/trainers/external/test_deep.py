@@ -12,6 +12,7 @@ import yaml
 
 from hpctrain_plugins.trainers import automodel, nanotron, neox
 from hpctrain_plugins.trainers.external import deep
+from tests.patience import PATIENCE
 from tests.trainers.external import real, runs
 from tests.trainers.external.test_progress import FILES
 
@@ -64,7 +65,7 @@ def test_it_ends_as_the_trainer_says(trainer: str, text: str, code: int, tmp_pat
     (tmp_path / "validate.py").write_text("".join(map(str, answer.before[-1].layer.files[1].body)))
     (tmp_path / "x.yml").write_text(text)
     command = [sys.executable, "validate.py", "x.yml", "8"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30 * PATIENCE)
     assert done.returncode == code, done.stderr
 
 

@@ -21,6 +21,7 @@ from hpctrain_plugins.trainers.external.config import Machine
 from hpctrain_plugins.trainers.neox import size, start
 from hpctrain_plugins.trainers.neox.files import config_of
 from hpctrain_plugins.trainers.neox.rules import RULES
+from tests.patience import PATIENCE
 from tests.trainers import plans
 from tests.trainers.external import runs
 from tests.trainers.external.runs import codes, problems, resolved, spec, train
@@ -321,7 +322,7 @@ def rank(tmp_path: Path, load: str = "") -> subprocess.CompletedProcess[str]:
         env={"PATH": os.environ["PATH"], "WORLD_SIZE": "64"},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=30 * PATIENCE,
     )
 
 

@@ -17,6 +17,7 @@ from hpctrain.model.layer import Quote
 from hpctrain.model.words import Join, Loc, Raw, Secret, Var
 from hpctrain.render import files
 from hpctrain_plugins.trainers.external.resolved import filled, yaml_file
+from tests.patience import PATIENCE
 from tests.trainers import plans
 
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=20))
@@ -56,7 +57,7 @@ def test_the_job_writes_what_only_it_knows(tmp_path: Path) -> None:
     script.write_text("\n".join([helper, *lines, ""]))
     folder = 'a "quoted" back\\slash: #x'
     env = {"HPC_CHECKPOINTS": folder, "HPC_RUN": "/r", "PATH": "/usr/bin:/bin"}
-    subprocess.run([bash, str(script)], env=env, check=True, timeout=20)
+    subprocess.run([bash, str(script)], env=env, check=True, timeout=20 * PATIENCE)
     read = yaml.safe_load((tmp_path / "x.yml").read_text())
     assert read == {"save": folder, "lr": 1e-5, "out": "/r/x"}
 
