@@ -22,6 +22,7 @@ else
 fi
 for ((i = 0; i < gpus; i++)); do mknod -m 666 "/dev/nvidia$i" c 1 3; done # Slurm takes only devices
 lay_out /twin/node-storage
+while read -r -a line; do mount -t tmpfs -o mode=1777 missing "${line[5]%/*}"; done </twin/login-storage
 mkdir -p "/var/spool/slurmd.$name" /var/spool/slurmd
 mount --bind "/var/spool/slurmd.$name" /var/spool/slurmd
 slurmd -N "$name"

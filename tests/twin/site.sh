@@ -27,6 +27,7 @@ ip link set fabric up
 [[ -z $proxy ]] || tinyproxy -c /etc/tinyproxy.conf
 
 lay_out /twin/storage
+lay_out /twin/login-storage
 mkdir -p /run/munge /run/twin /var/log/munge
 dd if=/dev/urandom of=/etc/munge/munge.key bs=128 count=1 status=none
 chown -R root: /etc/munge /run/munge /var/lib/munge /var/log/munge

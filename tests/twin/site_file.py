@@ -103,6 +103,8 @@ class Overlay:
     commands: Mapping[str, str] = attrs.field(factory=dict)
     """Other names of the twin's programs, as the site has them; `{python}` is this machine's Python,
     `{short}` its version, 3.11."""
+    login_only: tuple[str, ...] = ()
+    """Folders of each user that the site made on the login node alone."""
     system_python: str = ""
     system_gcc: str = ""
     """What /usr/bin has on the site: `old.py` makes stand-ins that refuse what these would refuse."""

@@ -57,6 +57,15 @@ def folders(site: Site, *, local: bool) -> list[Folder]:
     return sorted([*made.values(), *(Folder(path=top, size=SIZE) for top in tops)], key=lambda f: f.path)
 
 
+def login_only(site: Site) -> list[Folder]:
+    """What compute nodes do not have."""
+    return [
+        Folder(path=site.fill(path, user), mode="700", uid=uid, gid=uid)
+        for path in site.overlay.login_only
+        for user, uid in USERS.items()
+    ]
+
+
 def _folders(site: Site, role: Storage) -> Iterable[Folder]:
     path, personal = _made_by_site(site.template(role.path))
     size, inodes = int((role.quota_gb or 0) * 10**9), role.inodes or FILES

@@ -15,7 +15,7 @@ from tests.twin.rootfs import CACHE
 from tests.twin.services import conda_build, names
 from tests.twin.site_file import PROJECT_GID, ROOT, USERS, Site
 from tests.twin.slurmconf import LOGIN_ADDRESS
-from tests.twin.storage import folders
+from tests.twin.storage import folders, login_only
 
 HERE = Path(__file__).parent
 SCRIPTS = ("lib.sh", "site.sh", "node.sh", "node-up.sh", "services.sh", "accounting.sh")
@@ -62,6 +62,7 @@ def write(
         "etc/tinyproxy.conf": _proxy(site),
         "twin/storage": "".join(f"{folder.line}\n" for folder in folders(site, local=False)),
         "twin/node-storage": "".join(f"{folder.line}\n" for folder in folders(site, local=True)),
+        "twin/login-storage": "".join(f"{folder.line}\n" for folder in login_only(site)),
         "twin/libraries": "".join(f"{lib.kind} {lib.version} {lib.path}\n" for lib in site.overlay.library),
         **{name[1:].format(short=SHORT): _named(p) for name, p in site.overlay.commands.items()},
         **{f"usr/local/bin/{name}": text for name, text in old.files(site.overlay).items()},
