@@ -33,6 +33,9 @@ def test_a_node_is_avoided_and_forgiven(here: Product) -> None:
 def test_what_is_no_node_or_no_time_is_refused(here: Product) -> None:
     for argv in (("avoid", "nid[1-9]"), ("forgive", "a,b"), ("avoid", "nid001", "--for", "soon")):
         assert here("nodes", *argv, "--on", "local", code=2).stderr.startswith("error[usage]: ")
+    done = here("nodes", "avoid", "nid001", "--for", "60d", "--on", "local", code=2)
+    assert "--for 60d: no node is avoided for longer" in done.stderr
+    assert "--for 30d" in done.stderr
     assert json.loads(here("nodes", "--json", "--on", "local").stdout)["nodes"] == []
 
 

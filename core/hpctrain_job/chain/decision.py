@@ -51,7 +51,7 @@ FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.DAMAGED, Cause.C
 FAULTS = (Cause.NODE, Cause.LOST, Cause.FAILED)
 """Causes that come at any time, and cost the work since the last checkpoint."""
 FULLS = 3
-"""So many attempts in a row that had no room for a checkpoint end the chain: others may free some meanwhile."""
+"""So many attempts in a row without room for a checkpoint end the chain: others may free some meanwhile."""
 STOPPED = "stopped: "
 USED_UP = "its total time is used up"
 WHOLE = (Cause.SAVED, Cause.LIMIT)

@@ -1,4 +1,4 @@
-"""Whether a training's disk has room for another checkpoint: asked when an attempt begins and when one failed."""
+"""Whether there is room for another checkpoint: asked when an attempt begins and when one failed."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hpctrain.errors import IntegrityError
 from hpctrain.model.job import ChainState, JobState, State
+from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.steps.submit import Submission
 from hpctrain_job.attempts import TERMS, Step
 from hpctrain_job.chain import decision
@@ -48,6 +49,11 @@ def chain_state(
         ended=record.ended,
         avoided=record.avoided,
     )
+
+
+def attempts_of(directory: RunDirectory, step: str) -> tuple[decision.Attempt, ...]:
+    """Every start of the training, oldest first."""
+    return record_of(Step(directory.path, step)).attempts
 
 
 def unsettled(directory: Path, step: str, submitted: Iterable[Submission]) -> tuple[Submission, ...]:
