@@ -42,7 +42,7 @@ def survey(
         step: (role, _compared(judged, state)) for step, (role, judged) in standing(plan, binding).items()
     }
     avoided, bad_nodes = _bad_nodes(plan, binding)
-    if is_deaf := bool(avoided) and not keeps_away():
+    if is_deaf := bool(avoided or bad_nodes) and not keeps_away():
         avoided, bad_nodes = {}, (*avoided, *bad_nodes)
     return Survey(
         is_on_cluster=True,
