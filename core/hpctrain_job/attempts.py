@@ -276,7 +276,7 @@ def _answer(step: Step, options: Namespace) -> list[str]:
     nodes = options.nodes.split()
     stop_file = next((str(path) for path in options.stop if path.exists()), "")
     if options.event == "begin":
-        is_full = room.is_lacking_still(step)
+        is_full = room.is_lacking_still(step.whole, step.record())
         lines = begin(step, options.job, nodes, stop_file)
         if is_full and step.record().attempts[-1].is_open:  # its ranks would end where the last one's did
             lines += [*end(step, options.job, Cause.FULL, (), stop_file), f"leave {Cause.FULL.value}"]
@@ -293,7 +293,7 @@ def explained(
 ) -> tuple[Cause, tuple[str, ...]]:
     """Why the attempt on these nodes ends, as `cause` says with what lies in the step's folder, and all nodes
     that are to blame; `words` are the signal that it heard and the scheduler's reason."""
-    lack = room.lack(step)
+    lack = room.lack(step.whole)
     if code == HUNG:
         lost = (*lost, *_blamed(step, job, nodes))
     unfit = _unfit(step, job)

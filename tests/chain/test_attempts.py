@@ -127,7 +127,7 @@ def test_attempts_without_room_for_another_checkpoint(step: Step) -> None:
     weights = step.run / "checkpoints/step-40/weights"
     with weights.open("wb") as file:
         file.truncate(free + (1 << 30))  # a hole takes no room, and is as large as what it stands for
-    assert "GB left, and a checkpoint takes " in room.lack(step)
+    assert "GB left, and a checkpoint takes " in room.lack(step.whole)
     assert told(step, "end", "--job=1", "--code=75") == [""], "what saved had room"
     assert told(step, "begin", "--job=2") == [""], "nobody knows yet that it cannot do without"
     assert told(step, "end", "--job=2", "--code=1") == [""]

@@ -17,7 +17,6 @@ from hpctrain.run.diagnosis.hanging import hanging, verdict_of
 from hpctrain.run.find import open_run
 from hpctrain.run.outcome.checkpoints import Saved, saved
 from hpctrain.run.output.trackers import tensorboard
-from hpctrain.run.steps.chained import attempts_of
 from hpctrain.run.steps.status import RunState, StepState
 from hpctrain.run.watch.vitals import Vitals
 from hpctrain.run.watch.watching import Watched
@@ -160,6 +159,8 @@ def _json(directory: RunDirectory, step: StepState) -> dict[str, Any]:
 
 
 def _chain_json(directory: RunDirectory, step: str, chain: ChainState) -> dict[str, Any]:
+    from hpctrain.run.steps.chained import attempts_of  # most runs have no chain
+
     answers = [entry for entry in directory.record.read() if entry["event"] == "submitted"]
     return {
         "attempts": chain.attempts,
@@ -171,7 +172,7 @@ def _chain_json(directory: RunDirectory, step: str, chain: ChainState) -> dict[s
         "avoided": list(chain.avoided),
         # jobs whose submission nobody had the answer of, found again by their tags
         "found_again": [entry["job"] for entry in answers if entry.get("adopted") and entry["step"] == step],
-        "history": [_attempt_json(directory, step, attempt) for attempt in attempts_of(directory, step)],
+        "history": [_attempt_json(directory, step, attempt) for attempt in attempts_of(directory.path, step)],
     }
 
 

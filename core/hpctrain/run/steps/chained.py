@@ -9,7 +9,6 @@ from pathlib import Path
 
 from hpctrain.errors import IntegrityError
 from hpctrain.model.job import ChainState, JobState, State
-from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.steps.submit import Submission
 from hpctrain_job.attempts import TERMS, Step
 from hpctrain_job.chain import decision
@@ -51,9 +50,9 @@ def chain_state(
     )
 
 
-def attempts_of(directory: RunDirectory, step: str) -> tuple[decision.Attempt, ...]:
+def attempts_of(directory: Path, step: str) -> tuple[decision.Attempt, ...]:
     """Every start of the training, oldest first."""
-    return record_of(Step(directory.path, step)).attempts
+    return record_of(Step(directory, step)).attempts
 
 
 def unsettled(directory: Path, step: str, submitted: Iterable[Submission]) -> tuple[Submission, ...]:
