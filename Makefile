@@ -60,6 +60,8 @@ soak: setup
 	HPCTRAIN_SOAK=600 tests/setup/test.sh tests/chain/test_simulated.py tests/chain/test_goodput.py
 	HPCTRAIN_SOAK=34 tests/setup/test.sh -m torch tests/hangs
 	HPCTRAIN_SOAK=90 tests/setup/test.sh -m slurm tests/guards
+	HPCTRAIN_SOAK=1 tests/setup/test.sh -s tests/chain/test_story.py
+	HPCTRAIN_SOAK=120 tests/setup/test.sh tests/kills
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m bench.fuzz $(if $(ROUNDS),--rounds $(ROUNDS))
 bench: $(VENV)/.installed

@@ -199,7 +199,13 @@ class Session:
             on_cluster=self.is_on_cluster,
             code=self.code_state(),
             environ=self.environ,
+            keeps_away=self._keeps_away,
         )
+
+    def _keeps_away(self) -> bool:
+        from hpctrain.run.prepare.scheduler_duties import keeps_away  # which renders a job, as few plans need
+
+        return keeps_away(self.plan(), self.hooks, self.environ)
 
     def code_state(self) -> CodeState | None:
         """How the repository of `[code] path` stands; None without one."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpctrain_job import resume
-from hpctrain_job.chain import decision, history, successors
+from hpctrain_job.chain import decision, history, room, successors
 from hpctrain_job.chain.decision import Cause
 from hpctrain_job.chain.successors import Handover, Submission
 from hpctrain_job.exit_codes import CONFIG, DIVERGED, HUNG, SAVED, TOO_FEW_NODES
@@ -130,23 +130,10 @@ class Step:
 
     def newest(self) -> int | None:
         """The step of the newest whole checkpoint: 0 where there is none yet, None where nobody knows."""
-        whole = self._whole()
+        whole = self.whole()
         return None if whole is None else max((checkpoint.step for checkpoint in whole), default=0)
 
-    def lack_of_room(self) -> str:
-        """What the disk or a quota has left, where that is too little for another checkpoint as large as the
-        newest; empty where there is room, or nobody knows."""
-        from hpctrain_job.downloads import room  # with the network's modules: most askers need no room
-
-        whole = self._whole()
-        if not whole:
-            return ""
-        files = (Path(place, name) for place, _, names in os.walk(whole[-1].path) for name in names)
-        size = sum(path.lstat().st_size for path in files)
-        words = room.lack(whole[-1].path.parent, size)
-        return f"{words}, and a checkpoint takes {size / 1e9:.1f} GB" if words else ""
-
-    def _whole(self) -> list[resume.Checkpoint] | None:
+    def whole(self) -> list[resume.Checkpoint] | None:
         """The whole checkpoints, oldest first; None where nobody says how they are named."""
         layout = self._document().get("checkpoints")
         if not layout or self.checkpoints is None:
@@ -289,8 +276,11 @@ def _answer(step: Step, options: Namespace) -> list[str]:
     nodes = options.nodes.split()
     stop_file = next((str(path) for path in options.stop if path.exists()), "")
     if options.event == "begin":
-        _lack_of_room(step)
-        return begin(step, options.job, nodes, stop_file)
+        is_full = room.is_lacking_still(step.whole, step.record())
+        lines = begin(step, options.job, nodes, stop_file)
+        if is_full and step.record().attempts[-1].is_open:  # its ranks would end where the last one's did
+            lines += [*end(step, options.job, Cause.FULL, (), stop_file), f"leave {Cause.FULL.value}"]
+        return lines
     attempts = step.record().attempts
     training = attempts[-1].nodes if attempts else ()
     words = (options.signal, options.reason)
@@ -303,7 +293,7 @@ def explained(
 ) -> tuple[Cause, tuple[str, ...]]:
     """Why the attempt on these nodes ends, as `cause` says with what lies in the step's folder, and all nodes
     that are to blame; `words` are the signal that it heard and the scheduler's reason."""
-    lack = _lack_of_room(step)
+    lack = room.lack(step.whole)
     if code == HUNG:
         lost = (*lost, *_blamed(step, job, nodes))
     unfit = _unfit(step, job)
@@ -327,17 +317,6 @@ def _share(record: decision.Record) -> float:
     attempts = record.attempts
     first = next((attempt for attempt in reversed(attempts) if not attempt.is_inside), None)
     return (time.time() - first.began) / max(1, record.terms.time) if first else 0.0
-
-
-def _lack_of_room(step: Step) -> str:
-    """The same, said in the job's log; a checkpoint that vanishes while it is measured tells nothing."""
-    try:
-        lack = step.lack_of_room()
-    except OSError:
-        return ""
-    if lack:
-        print(f"hpctrain: no room for another checkpoint: {lack}", file=sys.stderr)
-    return lack
 
 
 def _blamed(step: Step, job: str, nodes: Sequence[str]) -> list[str]:

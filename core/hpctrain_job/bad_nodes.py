@@ -180,10 +180,11 @@ def _read(folder: str, accepted: trust.Accepted, now: float) -> tuple[list[NodeF
     owner = os.stat(folder).st_uid  # noqa: PTH116
     if not folder.endswith(f"-{owner}"):
         return [], [f"{folder} belongs to {trust.owner_name(owner)}"]
-    for name in sorted(os.listdir(folder))[-MOST:]:  # noqa: PTH208
+    names, left_out = _newest(folder)
+    if left_out:
+        refused.append(f"{folder}: only the newest {MOST} findings are read, {left_out} older ones are not")
+    for name in names:
         path = f"{folder}/{name}"
-        if not name.endswith(".json") or name.startswith("."):
-            continue
         try:
             finding = _finding(_text(path, owner), trust.owner_name(owner), now)
         except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
@@ -191,6 +192,23 @@ def _read(folder: str, accepted: trust.Accepted, now: float) -> tuple[list[NodeF
             continue
         findings.append(finding)
     return findings, refused
+
+
+def _newest(folder: str) -> tuple[list[str], int]:
+    """The files of as many findings as are read, and how many older ones are left out."""
+    with os.scandir(folder) as entries:
+        names = [entry for entry in entries if entry.name.endswith(".json") and entry.name[0] != "."]
+    if len(names) > MOST:
+        names.sort(key=_written_at, reverse=True)
+    return sorted(entry.name for entry in names[:MOST]), max(0, len(names) - MOST)
+
+
+def _written_at(entry: os.DirEntry[str]) -> float:
+    """When it was written: a finding that vanishes meanwhile is the oldest."""
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _text(path: str, owner: int) -> bytes:

@@ -22,10 +22,8 @@ from pathlib import Path
 from hpctrain_job import resume
 from hpctrain_job.exit_codes import CONFIG
 from hpctrain_job.files import documents
-from hpctrain_job.resume import Checkpoint
+from hpctrain_job.resume import DAMAGED, Checkpoint
 
-DAMAGED = "damaged"
-"""The folder, beside the checkpoints, of those that no attempt may go on from."""
 DROPPED = ".dropped-"
 """What the name of a checkpoint begins with while it is removed: no reader takes half of one."""
 POLL = 10.0
@@ -208,9 +206,9 @@ def _tell(message: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Check, watch, or look once at the end."""
+    """Check, watch, drop the old ones after a failure, or look once at the end."""
     parser = argparse.ArgumentParser(prog="hpctrain_job.keeping", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("action", choices=("check", "watch", "finish"))
+    parser.add_argument("action", choices=("check", "watch", "retain", "finish"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--name", required=True, help="a regular expression of their names")
     parser.add_argument("--last", default="", help="the file of a checkpoint that is written last")
@@ -223,6 +221,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     keeper = Keeper(saves, options.keep)
     if options.action == "watch":
         watch(keeper, os.getppid())
+    elif options.action == "retain":
+        if options.keep:
+            retain(saves, options.keep)
     else:
         keeper.look(is_over=True)
     return 0

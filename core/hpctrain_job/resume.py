@@ -19,6 +19,8 @@ from hpctrain_job import fence
 from hpctrain_job.files import documents
 
 MANIFEST = "MANIFEST"
+DAMAGED = "damaged"
+"""The folder, beside the checkpoints, of those that no attempt may go on from."""
 _HEAD = "# hpctrain manifest 1"
 _LINE = re.compile(r"(?P<size>[0-9]{1,18}) (?P<digest>[0-9a-f]{64})  (?P<path>.+)")
 _BLOCK = 1 << 20

@@ -13,7 +13,7 @@ import pytest
 
 from hpctrain_job import attempts
 from hpctrain_job.attempts import Step, cause
-from hpctrain_job.chain import decision
+from hpctrain_job.chain import decision, room
 from hpctrain_job.chain.decision import Cause
 
 TERMS = {"v": 1, "total": 300, "time": 60, "links": 6, "avoid": 2}
@@ -24,7 +24,7 @@ LAYOUT = {"folder": "", "name": r"step-(?P<step>\d+)", "complete": "done"}
 def step(tmp_path: Path) -> Step:
     step = Step(tmp_path, "train", tmp_path / "checkpoints")
     step.folder.mkdir(parents=True)
-    (step.folder / "chain.json").write_text(json.dumps({**TERMS, "checkpoints": LAYOUT}))
+    write_terms(step)
     submitted(step, "1", "2", "3")
     return step
 
@@ -41,6 +41,10 @@ def saved(step: Step, number: int) -> None:
     folder = step.run / "checkpoints" / f"step-{number}"
     folder.mkdir(parents=True)
     (folder / "done").touch()
+
+
+def write_terms(step: Step, **terms: object) -> None:
+    (step.folder / "chain.json").write_text(json.dumps({**TERMS, "checkpoints": LAYOUT, **terms}))
 
 
 def told(step: Step, event: str, *words: str) -> list[str]:
@@ -105,7 +109,7 @@ def test_an_attempt_without_a_word_is_closed_by_the_next_one_with_when_it_last_w
 
 
 def test_a_job_that_is_requeued_stays_away_from_its_node_after_that(step: Step) -> None:
-    (step.folder / "chain.json").write_text(json.dumps({**TERMS, "requeue": True, "checkpoints": LAYOUT}))
+    write_terms(step, requeue=True)
     told(step, "begin", "--job=1", "--nodes=n1\nn2")
     assert told(step, "end", "--job=1", "--code=1", "--nodes=n2") == ["requeue 1", "avoid n2 1"]
     told(step, "begin", "--job=1", "--nodes=n1\nn3")
@@ -114,23 +118,30 @@ def test_a_job_that_is_requeued_stays_away_from_its_node_after_that(step: Step) 
     assert causes == [Cause.NODE, Cause.LOST, None], "Slurm queued it again, which left no word"
 
 
-def test_a_failure_without_room_for_another_checkpoint_ends_the_chain(step: Step) -> None:
+def test_attempts_without_room_for_another_checkpoint(step: Step) -> None:
+    """What failed for want of room is tried twice more, without ranks where there is none still."""
+    write_terms(step, time=1)
     saved(step, 40)
     told(step, "begin", "--job=1")
     free = shutil.disk_usage(step.run).free
     weights = step.run / "checkpoints/step-40/weights"
     with weights.open("wb") as file:
         file.truncate(free + (1 << 30))  # a hole takes no room, and is as large as what it stands for
-    assert "GB left, and a checkpoint takes " in step.lack_of_room()
+    assert "GB left, and a checkpoint takes " in room.lack(step.whole)
     assert told(step, "end", "--job=1", "--code=75") == [""], "what saved had room"
-    told(step, "begin", "--job=2")
-    assert told(step, "end", "--job=2", "--code=1") == ["drop 3"]
-    assert step.ended == "full disk"
+    assert told(step, "begin", "--job=2") == [""], "nobody knows yet that it cannot do without"
+    assert told(step, "end", "--job=2", "--code=1") == [""]
+    assert told(step, "begin", "--job=3") == ["leave full disk"]
+    assert [attempt.cause for attempt in step.record().attempts] == [Cause.SAVED, Cause.FULL, Cause.FULL]
     weights.unlink()
-    assert step.lack_of_room() == ""
+    submitted(step, "4", "5")
+    assert told(step, "begin", "--job=4") == [""], "somebody made room"
+    with weights.open("wb") as file:
+        file.truncate(free + (1 << 30))
+    assert told(step, "end", "--job=4", "--code=1") == ["drop 5"]
+    assert step.ended == "full disk"
     step.reopen()
-    told(step, "begin", "--job=4")
-    assert told(step, "end", "--job=4", "--code=1") == [""], "a person made room and went on"
+    assert told(step, "begin", "--job=6") == [""], "a person went on"
 
 
 def test_damaged_checkpoints_are_told_from_a_wrong_setting(step: Step) -> None:
@@ -171,7 +182,7 @@ def test_torn_lines_and_those_for_people_are_passed_over(step: Step) -> None:
 
 
 def test_unknown_checkpoints_are_no_progress_and_no_lack_of_it(step: Step) -> None:
-    (step.folder / "chain.json").write_text(json.dumps({**TERMS, "checkpoints": None}))
+    write_terms(step, checkpoints=None)
     told(step, "begin", "--job=1")
     told(step, "end", "--job=1", "--code=1")
     assert step.record().attempts[0].last_step is None

@@ -87,7 +87,7 @@ def test_the_spare_behind_the_last_attempt_has_nothing_to_do_once_the_total_is_u
         (Cause.SETTING, (EndChain("wrong setting", ("2", "3")),)),
         (Cause.NETWORK, (EndChain("refused network", ("2", "3")),)),
         (Cause.DIVERGED, (EndChain("diverged", ("2", "3")),)),
-        (Cause.FULL, (EndChain("full disk", ("2", "3")),)),
+        (Cause.FULL, (Submit(1, "3"),)),
         (Cause.DAMAGED, (EndChain("damaged checkpoints", ("2", "3")),)),
         (Cause.CANCELLED, (EndChain("cancelled", ("2", "3")),)),
         (Cause.SAVED, (Submit(1, "3"),)),
@@ -99,6 +99,14 @@ def test_the_spare_behind_the_last_attempt_has_nothing_to_do_once_the_total_is_u
 )
 def test_every_cause_has_its_answer(cause: Cause, actions: tuple[Action, ...]) -> None:
     assert decide(ended(cause), after(BEGAN)) == actions
+
+
+def test_three_attempts_in_a_row_without_room_end_it() -> None:
+    record = after(BEGAN, ended(Cause.FULL), Began("2", DAY, 100), waiting=("3", "4"))
+    assert decide(ended(Cause.FULL, "2", 100), record) == (Submit(1, "4"),)
+    third = applied(Began("3", DAY, 100), applied(ended(Cause.FULL, "2", 100), record))
+    assert decide(ended(Cause.FULL, "3", 100), third) == (EndChain("full disk", ("4",)),)
+    assert decide(ended(Cause.SAVED, "3", 200), third) == (Submit(2, "4"),)
 
 
 def test_a_node_fault_goes_on_without_that_node() -> None:

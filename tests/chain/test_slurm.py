@@ -1,4 +1,7 @@
-"""Chains on a real Slurm: attempts under a short limit, a person's scancel, a node that fails."""
+"""Chains on a real Slurm: attempts under a short limit, a person's scancel, a limit that nobody knew.
+
+A node that fails: `test_story.py`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ TRAIN = 'exec "$HPC_PYTHON" program.py "$HPC_CHECKPOINTS" {goal} {seconds}'
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    """A Slurm of three nodes, so that one may fail under a job of two."""
+    """A Slurm of three nodes."""
     reason = missing()
     needs("slurm", not reason, reason)
     rig = Rig(Conf(nodes=3, gpus=4, kill_wait=6)).up()
@@ -126,32 +129,6 @@ def test_a_persons_scancel_of_one_job_is_the_end_of_all(rig: Rig) -> None:
     run.live.cancel()
     wait_for("an empty queue", lambda: not queued(rig, run), 40)
     assert run.until(State.CANCELLED, seconds=20).chain
-
-
-def test_a_node_that_fails_is_avoided_and_the_next_attempt_goes_on(rig: Rig) -> None:
-    run = started(
-        rig,
-        "fault",
-        "sleep 2; " + ': >"began.$HPC_RANK"; exec sleep 600',
-        total="3h",
-        time="1h",
-        nodes=2,
-        jobs=3,
-    )
-    wait_for("both ranks", lambda: len([*run.path.glob("began.*")]) == 2, 40)
-    (first,) = run.step.record().attempts
-    lost = first.nodes[1]
-    rig.kill_node(lost)
-    wait_for("the next attempt", lambda: len(run.step.record().attempts) == 2, 90)
-    ended, second = run.step.record().attempts
-    assert (ended.cause, ended.lost_nodes) == (Cause.NODE, (lost,)), run.log()
-    assert lost not in second.nodes
-    pending = [job for job in queued(rig, run) if job != second.job]
-    told = rig.run("scontrol", "show", "job", pending[0]).stdout
-    assert f"ExcNodeList={lost}" in told
-    run.live.cancel()
-    wait_for("an empty queue", lambda: not queued(rig, run), 40)
-    rig.start_node(lost)
 
 
 def test_a_limit_on_jobs_that_nobody_knew_leaves_the_rest_to_continue(rig: Rig, tmp_path: Path) -> None:

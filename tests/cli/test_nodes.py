@@ -33,6 +33,9 @@ def test_a_node_is_avoided_and_forgiven(here: Product) -> None:
 def test_what_is_no_node_or_no_time_is_refused(here: Product) -> None:
     for argv in (("avoid", "nid[1-9]"), ("forgive", "a,b"), ("avoid", "nid001", "--for", "soon")):
         assert here("nodes", *argv, "--on", "local", code=2).stderr.startswith("error[usage]: ")
+    done = here("nodes", "avoid", "nid001", "--for", "60d", "--on", "local", code=2)
+    assert "--for 60d: no node is avoided for longer" in done.stderr
+    assert "--for 30d" in done.stderr
     assert json.loads(here("nodes", "--json", "--on", "local").stdout)["nodes"] == []
 
 
@@ -52,14 +55,14 @@ def test_what_cannot_be_read_is_said(here: Product) -> None:
 
 
 def test_the_plan_says_it_before_the_queue(here: Product) -> None:
-    """One computer can do without none of its nodes."""
+    """Nobody keeps a job of one computer away from it."""
     here.write(small("true"))
     here("nodes", "avoid", "nid001", "--on", "local")
     (folder,) = here.home.rglob(f"nodes-local-{os.geteuid()}")
     place = Place(str(folder).removesuffix(str(os.geteuid())))
     place.add([NodeFinding("nid002", "hung", "rank 3", time.time())])
     said = here("plan", "run.toml").stdout
-    assert "used, though they failed, for too few would be left: nid00" in said
+    assert "used, though they failed, for local keeps no job away from nodes: nid00" in said
     assert "hpctrain nodes" in said
     survey = json.loads(here("plan", "run.toml", "--json").stdout)["survey"]
     assert sorted(survey["bad_nodes"]) == ["nid001", "nid002"]

@@ -45,6 +45,8 @@ def test_what_is_finished_ends_at_once_when_it_is_started_again(here: Product, t
     carried_out(script, environ)
     carried_out(script, environ, limit=30)
     assert (here.folder / "out/trainings").read_text() == "trained\n"
+    told = here.json("status", "out")
+    assert (told["run"], told["state"]) == (str(here.folder / "out"), "done")
 
 
 def test_an_ejected_run_that_fails_says_so(here: Product, tmp_path: Path) -> None:
@@ -56,6 +58,10 @@ def test_an_ejected_run_that_fails_says_so(here: Product, tmp_path: Path) -> Non
     )  # fmt: skip
     assert done.returncode == 8
     assert "step train ended badly: logs/train.log" in done.stderr
+    folder = str(Path(script).parent)
+    told = here.json("status", folder)
+    assert (told["run"], told["state"], told["steps"][0]["exit_code"]) == (folder, "failed", 3)
+    assert here("diagnose", folder, code=None).stdout.startswith(f"{folder} on local   FAILED")
 
 
 def test_an_ejected_run_takes_its_token_from_the_shell(here: Product, tmp_path: Path) -> None:

@@ -91,6 +91,15 @@ def test_two_nodes_of_ranks_from_submit_to_the_end(alice: Product, standin: Stan
     assert (row["queue"], row["Resource_List"]["filesystems"]) == ("capacity", "home")
 
 
+def test_a_plan_does_not_promise_what_pbs_cannot(alice: Product) -> None:
+    """Nodes that failed are used: qsub names those that a job wants, never those that it does not."""
+    alice.write(pair("true"))
+    alice("nodes", "avoid", "node3", "--on", "pines")
+    said = alice("plan", "run.toml").stdout
+    assert "used, though they failed, for pbs keeps no job away from nodes: node3" in " ".join(said.split())
+    assert "without node3" not in said
+
+
 def test_a_failed_job_says_so_and_continue_submits_it_again(alice: Product) -> None:
     alice.write(pair("echo once >>tries.$HPC_RANK; [[ $(wc -l <tries.$HPC_RANK) == 2 ]] || exit 3"))
     assert "error[job-failed]" in alice("submit", "run.toml", "--wait", code=8).stderr

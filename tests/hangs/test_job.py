@@ -84,7 +84,7 @@ def test_a_hang_is_said_where_nothing_is_asked(run: ChainRun) -> None:
     verdict = hanging(run.live.directory, state)
     assert verdict is not None
     assert (state.state, verdict.ranks, verdict.ends) == (State.RUNNING, (1,), False)
-    assert _json(state, verdict)["hang"]["nodes"] == [os.uname().nodename]
+    assert _json(run.live.directory, state)["hang"]["nodes"] == [os.uname().nodename]
     (cause,) = diagnose.diagnose(run.live.directory, state, failures.rules()).causes
     assert cause.rule.name == "hang"
     assert "1 rank waits for it in gloo:all_reduce 42" in cause.evidence.text

@@ -188,6 +188,20 @@ def test_many_write_at_once_beside_a_reader(tmp_path: Path) -> None:
     assert [len(where.report(NOW).nodes), reads > 0] == [360, True]
 
 
+def test_of_too_many_findings_the_newest_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, names = place(tmp_path), [f"n{number}" for number in range(9)]
+    monkeypatch.setattr(bad_nodes, "MOST", 4)
+    where.add([finding(name, NOW) for name in names])
+    for age, name in enumerate(names):  # n0 is the newest
+        (path,) = where.own_folder.glob(f"{name}~*")
+        os.utime(path, (time.time() - age,) * 2)
+    report = where.report(NOW)
+    assert {entry.node for entry in report.nodes} == {*names[:4]}
+    assert report.refused == (
+        f"{where.own_folder}: only the newest 4 findings are read, 5 older ones are not",
+    )
+
+
 def test_what_counts_no_longer_is_removed(tmp_path: Path) -> None:
     where = place(tmp_path)
     where.add([finding("n1", time.time())])

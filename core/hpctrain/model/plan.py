@@ -166,7 +166,9 @@ class Survey:
     avoided: Mapping[str, str] = attrs.field(factory=dict)
     """Node -> why jobs of the training stay away from it, in words."""
     bad_nodes: tuple[str, ...] = ()
-    """Further nodes that failed, which are too many to leave out."""
+    """Further nodes that failed, which the job may get: too many to leave out, or `is_deaf`."""
+    is_deaf: bool = False
+    """Whether the scheduler keeps no job away from nodes."""
     earlier: EarlierRun | None = None
     """The newest run of the same plan; a second submission starts anew, unless it is told to go on."""
     at: str = ""

@@ -115,7 +115,7 @@ hpc_chain_begin() {  # this job is one of a chain: what its judge says, and a wa
   hpc_watch=$!
 }
 
-hpc_keeping() {  # ACTION [PREFIX…]: check, watch or finish with the checkpoints of this training
+hpc_keeping() {  # ACTION [PREFIX…]: check, watch, retain or finish with the checkpoints of this training
   "${@:2}" env PYTHONPATH="$HPC_RUN/code/job.zip" "$HPC_PYTHON" -m hpctrain_job.keeping "$1" "${hpc_saves[@]}"
 }
 
@@ -194,6 +194,10 @@ hpc_end() {
   if [[ ${HPC_BAD_NODES:-} && ! ${hpc_chained:-} && $code != 0 && $code != 75 ]]; then
     PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.bad_nodes --step="$HPC_RUN/steps/$HPC_STEP" \
       --job="$HPC_JOB" --lost="$(hpc_lost_nodes)" || true
+  fi
+  # what is older than [checkpoint] keep goes before anybody asks whether there is room for another one
+  if [[ ${hpc_keeper:-} && $hpc_signal != TERM && $code != 0 && $code != 75 ]]; then
+    hpc_keeping retain timeout 60 || true
   fi
   if [[ ${hpc_chained:-} ]]; then
     hpc_chain_end "$code" || true

@@ -65,7 +65,13 @@ class Prepared:
             on_cluster=self.is_on_cluster,
             code=self._code(),
             environ=self.environ,
+            keeps_away=self._keeps_away,
         )
+
+    def _keeps_away(self) -> bool:
+        from hpctrain.run.prepare.scheduler_duties import keeps_away  # which renders a job, as few plans need
+
+        return keeps_away(self.plan, self.hooks, self.environ)
 
     def judge(self) -> tuple[Problem, ...]:
         """Every problem of the plan, and what speaks against submitting now; fatal ones raise."""
@@ -100,10 +106,7 @@ class Prepared:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ConfigError.of("exists", f"{folder} exists and is not empty", hint=f"--out {folder}-2")
         raise_fatal(self.plan.problems)
-        for name, content in self.contents().items():
-            path = folder / name
-            files.make_folder(path.parent)
-            files.write(path, content, program=path.suffix == ".sh")
+        files.write_tree(folder, self.contents())
 
     def submit(
         self, on_progress: OnProgress, allocation: Allocation | None = None

@@ -46,12 +46,12 @@ class Cause(enum.Enum):
     """Somebody ended it."""
 
 
-FOR_EVER = (
-    Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.FULL, Cause.DAMAGED, Cause.CANCELLED
-)  # fmt: skip
+FOR_EVER = (Cause.SETTING, Cause.NETWORK, Cause.DIVERGED, Cause.DAMAGED, Cause.CANCELLED)
 """Causes that another attempt would meet again, or undo."""
 FAULTS = (Cause.NODE, Cause.LOST, Cause.FAILED)
 """Causes that come at any time, and cost the work since the last checkpoint."""
+FULLS = 3
+"""So many attempts in a row without room for a checkpoint end the chain: others may free some meanwhile."""
 STOPPED = "stopped: "
 USED_UP = "its total time is used up"
 WHOLE = (Cause.SAVED, Cause.LIMIT)
@@ -333,7 +333,10 @@ def _reason_to_end(event: Ended, after: Record) -> str:
         return event.cause.value
     if after.stop_file:
         return _stop_words(after)
-    uncut = tuple(attempt for attempt in judged if attempt.cause is not Cause.TAKEN)  # no fault of the run
+    if _trailing(judged, lambda attempt: attempt.cause is Cause.FULL) >= FULLS:
+        return Cause.FULL.value
+    faultless = (Cause.TAKEN, Cause.FULL)  # no fault of the program
+    uncut = tuple(attempt for attempt in judged if attempt.cause not in faultless)
     if _trailing(uncut, lambda attempt: not attempt.has_progressed) >= terms.idle:
         return f"no progress over {terms.idle} attempts: no newer checkpoint"
     if _trailing(judged, lambda attempt: _failed_soon(attempt, terms)) >= terms.failures:

@@ -129,9 +129,7 @@ def plugin(
         raise ConfigError.of("exists", f"{folder} exists", hint=f"-o {folder}-2")
     written = _cluster(out, name, like or "local", outputs) if kind == "cluster" else None
     written = written or scaffold.technology(kind, name)
-    for path, text in written.items():
-        files.make_folder((folder / path).parent)
-        files.write(folder / path, text)
+    files.write_tree(folder, written)
     out.lines([str(folder / path) for path in written])
     out.next(f"cd {folder} && pip install -e '.[test]' && pytest -q")
 

@@ -21,7 +21,7 @@ from hpctrain.run.this_computer import is_here
 from hpctrain.runfile.layers.settings import read_settings
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
-from hpctrain_job.bad_nodes import PERSON, BadNode, NodeFinding, NodeReport, Place, is_node
+from hpctrain_job.bad_nodes import LONGEST, PERSON, BadNode, NodeFinding, NodeReport, Place, is_node
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,11 +67,13 @@ def avoid(
     _need_names(nodes)
     now = time.time()
     try:
-        until = now + Duration.parse(duration).seconds
+        seconds = Duration.parse(duration).seconds
     except ValueError as error:
         raise ConfigError.of("usage", f"--for {duration}: {error}", hint="--for 7d") from None
+    if seconds > LONGEST:
+        raise ConfigError.of("usage", f"--for {duration}: no node is avoided for longer", hint="--for 30d")
     with _writing(place):
-        place.add(NodeFinding(node, PERSON, why, now, until) for node in nodes)
+        place.add(NodeFinding(node, PERSON, why, now, now + seconds) for node in nodes)
     _done(context.obj, "avoided", nodes)
 
 

@@ -13,7 +13,7 @@ from hpctrain.cli.out import Out
 from hpctrain.cli.show import live_line
 from hpctrain.cli.show.states import STYLES, reason_of
 from hpctrain.model.job import State
-from hpctrain.run.diagnosis.hanging import hanging
+from hpctrain.run.diagnosis.hanging import hanging, verdict_of
 from hpctrain.run.find import open_run
 from hpctrain.run.outcome.checkpoints import Saved, saved
 from hpctrain.run.output.trackers import tensorboard
@@ -22,10 +22,12 @@ from hpctrain.run.watch.vitals import Vitals
 from hpctrain.run.watch.watching import Watched
 from hpctrain.ui import text
 from hpctrain.ui.table import Column, Table
-from hpctrain_job.chain.decision import STOPPED
+from hpctrain_job.chain.decision import STOPPED, Cause
 
 if TYPE_CHECKING:
     from hpctrain.model.job import ChainState
+    from hpctrain.run.disk.directory import RunDirectory
+    from hpctrain_job.chain.decision import Attempt
     from hpctrain_job.hangs.verdicts import Written
 
 
@@ -47,7 +49,7 @@ def command(out: Out, run: str | None) -> int:
             state=run_state.state.value,
             age_s=round(run_state.answer.age_s, 1),
             silent=[p.message for p in run_state.answer.silent],
-            steps=[_json(step, hanging(directory, step)) for step in run_state.steps],
+            steps=[_json(directory, step) for step in run_state.steps],
             metrics=dict(watched.readings.last),
             training=live_line.as_json(vitals, time.time())["training"],
             saved=_saved_json(model),
@@ -140,7 +142,8 @@ def _why(step: StepState) -> str:
     return ", ".join(filter(None, (reason_of(step), origin_note))) or "-"
 
 
-def _json(step: StepState, verdict: Written | None) -> dict[str, Any]:
+def _json(directory: RunDirectory, step: StepState) -> dict[str, Any]:
+    verdict = hanging(directory, step)
     return {
         "step": step.step,
         "state": step.state.value,
@@ -150,12 +153,15 @@ def _json(step: StepState, verdict: Written | None) -> dict[str, Any]:
         "attempt": step.attempt,
         "said": step.source,
         "origin": step.origin or None,
-        **({"chain": _chain_json(step.chain)} if step.chain else {}),
+        **({"chain": _chain_json(directory, step.step, step.chain)} if step.chain else {}),
         **({"hang": _hang_json(verdict)} if verdict else {}),
     }
 
 
-def _chain_json(chain: ChainState) -> dict[str, Any]:
+def _chain_json(directory: RunDirectory, step: str, chain: ChainState) -> dict[str, Any]:
+    from hpctrain.run.steps.chained import attempts_of  # most runs have no chain
+
+    answers = [entry for entry in directory.record.read() if entry["event"] == "submitted"]
     return {
         "attempts": chain.attempts,
         "planned": chain.planned,
@@ -164,6 +170,25 @@ def _chain_json(chain: ChainState) -> dict[str, Any]:
         "left_s": round(chain.left_s),
         "ended": chain.ended or None,
         "avoided": list(chain.avoided),
+        # jobs whose submission nobody had the answer of, found again by their tags
+        "found_again": [entry["job"] for entry in answers if entry.get("adopted") and entry["step"] == step],
+        "history": [_attempt_json(directory, step, attempt) for attempt in attempts_of(directory.path, step)],
+    }
+
+
+def _attempt_json(directory: RunDirectory, step: str, attempt: Attempt) -> dict[str, Any]:
+    hang = verdict_of(directory, step, attempt.job) if attempt.cause is Cause.HUNG else None
+    return {
+        "job": attempt.job,
+        "inside": attempt.is_inside,
+        "began": attempt.began,
+        "ended": attempt.ended,
+        "cause": attempt.cause.value if attempt.cause else None,
+        "saved_before": attempt.first_step,
+        "saved_after": attempt.last_step,
+        "nodes": list(attempt.nodes),
+        "lost_nodes": list(attempt.lost_nodes),
+        "hang": hang.words if hang else None,
     }
 
 
@@ -187,6 +212,7 @@ def _saved_json(model: Saved | None) -> dict[str, Any] | None:
         "folder": str(model.folder),
         "newest": newest,
         "exported": str(model.exported) if model.exported else None,
+        "damaged": [path.name for path in model.damaged],
     }
 
 

@@ -121,14 +121,16 @@ def _step(plan: Plan, name: str) -> PlannedStep:
 def footer(plan: Plan, survey: Survey) -> list[str]:
     """`here now: 1-4, about 22m, 32.0 GB (47.2 TB free); 3 jobs, 3.3 node-hours`."""
     parts = (_code(plan, survey), _earlier(survey), _work_left(plan, survey), _long_run(plan, survey))
-    return [*(line for part in parts for line in part), *_avoided(survey)]
+    return [*(line for part in parts for line in part), *_avoided(plan, survey)]
 
 
-def _avoided(survey: Survey) -> list[str]:
+def _avoided(plan: Plan, survey: Survey) -> list[str]:
     """`without nid005017: hung on 2026-11-24 at 02:14: …`, a line each."""
     lines = [f"without {node}: {why}" for node, why in survey.avoided.items()]
     if survey.bad_nodes:
-        lines.append(f"used, though they failed, for too few would be left: {' '.join(survey.bad_nodes)}")
+        deaf = f"for {plan.cluster.scheduler} keeps no job away from nodes"
+        why = deaf if survey.is_deaf else "for too few would be left"
+        lines.append(f"used, though they failed, {why}: {' '.join(survey.bad_nodes)}")
     return [*lines, "all of them, and to forgive one: hpctrain nodes"] if lines else []
 
 

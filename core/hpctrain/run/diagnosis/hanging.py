@@ -15,9 +15,14 @@ FILE = "hangs.jsonl"
 
 def hanging(directory: RunDirectory, step: StepState) -> Written | None:
     """The verdict on the step's job, while it holds; None for most runs, for which nothing more is read."""
-    folder = directory.step(step.step)
+    return verdict_of(directory, step.step, step.job)
+
+
+def verdict_of(directory: RunDirectory, step: str, job: str) -> Written | None:
+    """The newest on this job of the step, also once it is over."""
+    folder = directory.step(step)
     if not (folder / FILE).is_file():
         return None
     from hpctrain_job.hangs import verdicts  # only of a training that hung
 
-    return verdicts.newest(folder, step.job)
+    return verdicts.newest(folder, job)

@@ -55,8 +55,8 @@ class RunDirectory:
 
     @property
     def title(self) -> str:
-        """`name/number`, as people call it."""
-        return f"{self.name}/{self.number}"
+        """`name/number`, as people call it; an ejected run's path, which is what commands find it by."""
+        return f"{self.name}/{self.number}" if self.number else str(self.path)
 
     @property
     def own_name(self) -> str:

@@ -100,6 +100,11 @@ class Saved:
     """The newest checkpoint in the format of `[checkpoint] export`."""
 
     @property
+    def damaged(self) -> list[Path]:
+        """Those that a job set aside, because they are not what was written."""
+        return sorted((self.folder / resume.DAMAGED).glob("*"))
+
+    @property
     def newest(self) -> SavedCheckpoint | None:
         """The newest that is whole."""
         return next((checkpoint for checkpoint in reversed(self.checkpoints) if checkpoint.is_whole), None)

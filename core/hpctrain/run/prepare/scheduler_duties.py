@@ -11,6 +11,7 @@ from hpctrain.model.duration import Duration
 from hpctrain.model.job import JobFiles
 from hpctrain.model.plan import Plan
 from hpctrain.plan import chain
+from hpctrain.render.graph import avoids
 from hpctrain.run.prepare.bind import bind
 
 REQUEUES = re.compile(r"^hpc_requeue\(\)", re.MULTILINE)
@@ -26,12 +27,24 @@ def lacking(plan: Plan, hooks: Hooks, environ: Mapping[str, str]) -> Iterator[Pr
 
     The scripts tell, so they are rendered; as for another computer, which is the same everywhere.
     """
+    job_files = _rendered(plan, hooks, environ)
+    if job_files is not None:
+        yield from _missing(plan, job_files)
+
+
+def keeps_away(plan: Plan, hooks: Hooks, environ: Mapping[str, str]) -> bool:
+    """Whether the scheduler takes names of nodes that the training's job stays away from."""
+    job_files = _rendered(plan, hooks, environ)
+    return job_files is not None and avoids(job_files.submit)
+
+
+def _rendered(plan: Plan, hooks: Hooks, environ: Mapping[str, str]) -> JobFiles | None:
     step = next((planned for planned in plan.steps if planned.step.trains and not planned.here), None)
     if step is None:
-        return
+        return None
     binding = bind(plan.cluster, plan.run, environ, on_cluster=False)
     job_files: JobFiles = hooks.need("render_job", step=step, plan=plan, binding=binding)
-    yield from _missing(plan, job_files)
+    return job_files
 
 
 def _missing(plan: Plan, job_files: JobFiles) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,12 @@ def survey(
     on_cluster: bool | None = None,
     code: CodeState | None = None,
     environ: Mapping[str, str] | None = None,
+    keeps_away: Callable[[], bool] = lambda: True,
 ) -> Survey:
     """Look at what `plan` needs; off its cluster nothing is looked at, and of it only the `code` is report.
 
     What others published is compared with its manifest; the user's state folder remembers what was whole.
+    `keeps_away` says whether the scheduler keeps a job away from nodes, and is asked where some failed.
     """
     is_on_cluster = is_here(plan.cluster) if on_cluster is None else on_cluster
     if not is_on_cluster:
@@ -40,10 +42,13 @@ def survey(
         step: (role, _compared(judged, state)) for step, (role, judged) in standing(plan, binding).items()
     }
     avoided, bad_nodes = _bad_nodes(plan, binding)
+    if is_deaf := bool(avoided or bad_nodes) and not keeps_away():
+        avoided, bad_nodes = {}, (*avoided, *bad_nodes)
     return Survey(
         is_on_cluster=True,
         avoided=avoided,
         bad_nodes=bad_nodes,
+        is_deaf=is_deaf,
         artifact_exists={step: j.verdict is trust.Verdict.EXISTS for step, (_, j) in judgements.items()},
         refusals={
             step: Refusal(reason=f"{j.path} {j.reason}", owner=j.owner, role=role, is_foreign=j.is_foreign)

@@ -50,6 +50,11 @@ def chain_state(
     )
 
 
+def attempts_of(directory: Path, step: str) -> tuple[decision.Attempt, ...]:
+    """Every start of the training, oldest first."""
+    return record_of(Step(directory, step)).attempts
+
+
 def unsettled(directory: Path, step: str, submitted: Iterable[Submission]) -> tuple[Submission, ...]:
     """The jobs that the scheduler must be asked about: whose attempt nobody has closed, and the last,
     which may be queued again."""

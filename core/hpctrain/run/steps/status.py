@@ -153,7 +153,7 @@ def _first(run: Run, entries: list[Entry]) -> list[StepState]:
 def _without_scheduler(directory: Path, node: Node, entries: list[Entry]) -> StepState:
     last = submission(entries, node.name)
     if last is None:
-        return _local_state(node, entries)
+        return _local_state(directory, node, entries)
     if node.links:
         return _chain_without_scheduler(directory, node, entries)
     if last.refused:
@@ -187,12 +187,13 @@ def _chain(directory: Path, node: Node, submitted: int, jobs: tuple[str, ...] = 
 _LOCAL_EVENTS = ("step-started", "step-ended", "step-exists")
 
 
-def _local_state(node: Node, entries: list[Entry]) -> StepState:
+def _local_state(directory: Path, node: Node, entries: list[Entry]) -> StepState:
     """A step that no scheduler has, from the record alone."""
     name = node.name
     step_entries = [e for e in entries if e.get("step") == name and e.get("event") in _LOCAL_EVENTS]
     if not step_entries:
-        return StepState(step=name, state=State.WAITING if node.waits else State.PLANNED)
+        of_scripts = _by_scripts(directory, name)
+        return of_scripts or StepState(step=name, state=State.WAITING if node.waits else State.PLANNED)
     last = step_entries[-1]
     if last["event"] == "step-exists":
         return StepState(step=name, state=State.DONE, reason="it existed")
@@ -204,6 +205,19 @@ def _local_state(node: Node, entries: list[Entry]) -> StepState:
     if code is None:
         return StepState(step=name, state=State.FAILED, reason="it was interrupted")
     return StepState(step=name, state=State.FAILED if code else State.DONE, exit_code=code)
+
+
+def _by_scripts(directory: Path, step: str) -> StepState | None:
+    """What a step wrote that nobody recorded: run.sh of an ejected run started it; None where it has not."""
+    folder = directory / "steps" / step
+    if (ended := exit_record(directory, step)) is not None:
+        return _by_exit(step, ended, Submission(tag="", job=ended.job))
+    if (folder / "finished").exists():
+        return StepState(step=step, state=State.DONE, source="exit")
+    if (folder / "jobs.jsonl").exists():
+        reason = "run.sh began it: only its scheduler knows more"
+        return StepState(step=step, state=State.UNKNOWN, reason=reason)
+    return None
 
 
 def _alive(started: Entry) -> bool:

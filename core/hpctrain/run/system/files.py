@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hpctrain.errors import HpctrainError, IntegrityError
@@ -105,6 +106,28 @@ def write_new(path: Path, data: str | bytes, *, program: bool = False) -> None:
         file.write(content)
         file.flush()
         os.fsync(descriptor)
+
+
+def write_tree(folder: Path, contents: Mapping[str, str | bytes]) -> None:
+    """Write files below a folder that is not there yet: all of them appear at once, or, after a kill, none.
+
+    Below an empty folder that is there, and may be where somebody stands, they appear one by one.
+    """
+    make_folder(folder.parent)
+    is_there = folder.exists()
+    home = folder if is_there else folder.with_name(f".{folder.name[:100]}.{uuid.uuid4().hex}")
+    try:
+        for name, content in contents.items():
+            make_folder((home / name).parent)
+            write(home / name, content, program=name.endswith(".sh"))
+        if not is_there:
+            with naming(folder):
+                home.rename(folder)
+                sync_folder(folder.parent)
+    except BaseException:
+        if not is_there:
+            shutil.rmtree(home, ignore_errors=True)
+        raise
 
 
 def append_line(path: Path, line: bytes) -> None:
