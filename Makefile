@@ -57,6 +57,7 @@ soak: setup
 	HPCTRAIN_SOAK=200 tests/setup/test.sh -m slow tests/twin/test_overlay_rounds.py
 	HPCTRAIN_SOAK=10 tests/setup/test.sh tests/hostile
 	HPCTRAIN_SOAK=1 tests/setup/test.sh -m twin tests/twin/test_canaries.py
+	HPCTRAIN_CANARY=1 tests/setup/test.sh
 	HPCTRAIN_SOAK=600 tests/setup/test.sh tests/chain/test_simulated.py tests/chain/test_goodput.py
 	HPCTRAIN_SOAK=34 tests/setup/test.sh -m torch tests/hangs
 	HPCTRAIN_SOAK=90 tests/setup/test.sh -m slurm tests/guards

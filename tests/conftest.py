@@ -17,7 +17,7 @@ settings.load_profile("shared")
 # A shell that starts us in the background ignores SIGINT for us and all that we start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["hpctrain.testing.plugin", "tests.report"]
+pytest_plugins = ["hpctrain.testing.plugin", "tests.canary", "tests.report"]
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -67,9 +67,12 @@ class Step:
         if (self.folder / "finished").exists():
             return Cause.FINISHED.value
         try:
-            return (self.folder / ENDED).read_text(encoding="utf-8").strip() or "for no known reason"
+            text = documents.text(self.folder / ENDED, documents.SHORT).strip()
         except FileNotFoundError:
             return ""
+        except ValueError:
+            text = ""
+        return text or "for no known reason"
 
     def events(self) -> list[Mapping[str, Any]]:
         """All that the attempts wrote, in their order."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hpctrain_job.files import documents
 from hpctrain_tokens.faults import DataError, RowError
 from hpctrain_tokens.tokenizer import Tokenizer
 
@@ -91,8 +92,8 @@ class Template:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
+        return documents.text(path)
+    except (OSError, ValueError) as error:
         raise DataError.of("chat-template", f"cannot be read: {error}", file=str(path)) from None
 
 

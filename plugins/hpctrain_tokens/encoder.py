@@ -23,6 +23,9 @@ from hpctrain_tokens.tokenizer import Tokenizer
 BATCH = (256, 1 << 20)
 """A batch is at most so many rows or so much text: the reference needs many times its size."""
 
+KEPT_FAULTS = 1000
+"""So many faults of a piece are kept one by one; beyond, they are counted."""
+
 TURNS = "conversations with labels are made turn by turn, by the reference"
 
 Blocks = dict[str, Block]
@@ -35,7 +38,7 @@ class Encoder:
         self.work = work
         self.tokenizer = tokenizer
         self.faults: list[Fault] = []
-        self.empty = self.ends_inside = self.learnt = 0
+        self.empty = self.ends_inside = self.learnt = self.bad = 0
         self.fast, self.why_not = (None, "")
         if work.options.engine == "fast":
             self.fast, self.why_not = (None, TURNS) if work.labelled else Fast.of(self.tokenizer)
@@ -60,7 +63,7 @@ class Encoder:
 
     def begin(self, *, fast: bool) -> None:
         """Forget what was counted; a new shard begins."""
-        self.faults, self.empty, self.ends_inside, self.learnt = [], 0, 0, 0
+        self.faults, self.empty, self.ends_inside, self.learnt, self.bad = [], 0, 0, 0, 0
         self._now = self.fast if fast else None
         if self._now is not None:
             self._now.samples = self._now.reference_parts = 0
@@ -109,8 +112,13 @@ class Encoder:
         try:
             return self._text(values(row, kind))
         except RowError as error:
-            self.faults.append(placed(error.fault, row))
+            self._refuse(error, row)
             return None
+
+    def _refuse(self, error: RowError, row: Row) -> None:
+        self.bad += 1
+        if len(self.faults) < KEPT_FAULTS:  # a file may be nothing else, and where each is takes its time
+            self.faults.append(placed(error.fault, row))
 
     def _text(self, row: dict[str, Any]) -> str:
         fields = self.work.fields
@@ -127,7 +135,7 @@ class Encoder:
             try:
                 streams = self._labeller.streams(values(row, kind))
             except RowError as error:
-                self.faults.append(placed(error.fault, row))
+                self._refuse(error, row)
                 continue
             label = streams.get("label")
             if label is not None:
@@ -139,7 +147,9 @@ class Encoder:
         self.empty += encoded.empty
         self.ends_inside += len(encoded.inside)
         if self._rule.refuse:
-            self.faults += [self._injected(numbers[i]) for i in encoded.inside]
+            self.bad += len(encoded.inside)
+            room = max(0, KEPT_FAULTS - len(self.faults))
+            self.faults += [self._injected(numbers[i]) for i in encoded.inside[:room]]
         return encoded
 
     def _block(self, texts: list[str]) -> Block:

@@ -89,4 +89,10 @@ class RowError(Exception):
 
     def __init__(self, code: str, message: str, **fields: Any) -> None:
         super().__init__(message)
-        self.fault = Fault(code, message, **fields)
+        self._fault = code, message, fields
+
+    @property
+    def fault(self) -> Fault:
+        """What is wrong; made when it is wanted, since of a million bad rows a thousand are told."""
+        code, message, fields = self._fault
+        return Fault(code, message, **fields)

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from hpctrain_job.files import documents
 from hpctrain_tokens.faults import DataError
 
 TRIES = 3
@@ -23,7 +24,10 @@ def cached(name: str, kind: str = "dataset", revision: str = "") -> Path | None:
     """The snapshot of a repository in the cache of the hub's tools, if it is there whole."""
     top = Path(os.environ.get("HF_HUB_CACHE") or home() / "hub") / f"{kind}s--{name.replace('/', '--')}"
     ref = top / "refs" / (revision or "main")
-    commit = ref.read_text().strip() if ref.is_file() else revision
+    try:
+        commit = documents.text(ref, documents.SHORT).strip() if ref.is_file() else revision
+    except (OSError, ValueError) as error:
+        raise DataError.of("data-hub", f"cannot be read: {error}", file=str(ref)) from None
     folder = top / "snapshots" / commit if commit else top / "none"
     return folder if folder.is_dir() else None
 

@@ -45,13 +45,15 @@ def parse(row: Row) -> dict[str, Any]:
             f"the row is longer than {LONGEST >> 20} MiB",
             hint="split the document",
         )
+    if row.raw.isspace():
+        raise RowError("blank-row", "the line is blank")
     if (flat := _flat(row.raw)) is not None:
         return flat
     text = decoded(row.raw)
     if not text.strip():
         raise RowError("blank-row", "the line is blank")
     try:
-        value = json.loads(text, object_pairs_hook=_once)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise _not_json(error, text) from None
     except RecursionError:
@@ -135,6 +137,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise RowError("row-duplicate", f'key "{twice}" appears twice; a reader would take the last')
     return row
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
+"""One for all lines: `json.loads` with a hook makes one for each."""
 
 
 def _not_json(error: json.JSONDecodeError, text: str) -> RowError:

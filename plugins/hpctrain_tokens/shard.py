@@ -19,9 +19,6 @@ from hpctrain_tokens.fast import Differs
 from hpctrain_tokens.faults import Fault
 from hpctrain_tokens.pieces import Piece
 
-KEPT_FAULTS = 1000
-"""So many faults of a piece are kept one by one; beyond, they are counted."""
-
 
 @dataclass
 class Shard:
@@ -108,7 +105,7 @@ class Maker:
         shard.rows, shard.learnt = reading.rows, encoder.learnt
         shard.empty, shard.ends_inside = encoder.empty, encoder.ends_inside
         faults = sorted(encoder.faults, key=lambda fault: fault.line)
-        shard.bad, shard.faults = len(faults), [fault.plain() for fault in faults[:KEPT_FAULTS]]
+        shard.bad, shard.faults = encoder.bad, [fault.plain() for fault in faults]
         shard.lengths = {str(bits): lengths[bits] for bits in sorted(lengths)}
         safely.write(path(self.folder, piece.number, "json"), json.dumps(asdict(shard)).encode(), sync=False)
         return shard

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hpctrain_job.files import documents
 from hpctrain_tokens import hub
 from hpctrain_tokens.faults import DataError
 
@@ -111,10 +112,18 @@ def _none(folder: Path, files: list[Path], word: str) -> list[Path]:
     )
 
 
+def _unreadable(card: Path, error: Exception) -> DataError:
+    message = f"the card of the dataset cannot be read: {str(error).splitlines()[0]}"
+    return DataError.of("data-unreadable", message, file=str(card), hint="name files below it")
+
+
 def declared(folder: Path, subset: str, split: str) -> list[str]:
     """The patterns that the card of a hub dataset gives for this subset and split; [] without a card."""
     card = folder / "README.md"
-    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    try:
+        text = documents.whole(card).decode("utf-8", "replace") if card.is_file() else ""
+    except (OSError, ValueError) as error:
+        raise _unreadable(card, error) from None
     match = re.match(r"---\n(.*?)\n---", text, re.DOTALL)
     if match is None or "data_files" not in match[1]:
         return []
@@ -122,9 +131,8 @@ def declared(folder: Path, subset: str, split: str) -> list[str]:
 
     try:
         card_data = yaml.safe_load(match[1])
-    except yaml.YAMLError as error:
-        message = f"the card of the dataset cannot be read: {str(error).splitlines()[0]}"
-        raise DataError.of("data-unreadable", message, file=str(card), hint="name files below it") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise _unreadable(card, error) from None
     configs = _tables(card_data.get("configs")) if isinstance(card_data, dict) else []
     chosen = [c for c in configs if c.get("config_name") == subset] if subset else configs[:1]
     default = [c for c in configs if c.get("default")] if not subset else []

@@ -191,6 +191,10 @@ def test_a_model_of_the_hubs_cache(convert: Call, tmp_path: Path, monkeypatch: p
     code, out, err = convert("--hf-model", "org/name", "--revision", "v1", "--on", "local")
     assert (code, Path(out.strip()).name, "checkpoints" in out) == (0, "name", True), err
     assert (Path(out.strip()) / "latest").is_file()
+    (folder / "refs/v1").write_bytes(b"abc" + b" " * (1 << 20))
+    code, _, err = convert("--hf-model", "org/name", "--revision", "v1", "--output-dir", "other")
+    assert code == 7
+    assert f"{folder}/refs/v1 cannot be read: it is larger than 64 KiB" in err
 
 
 LARGE_PARENT = """

@@ -227,6 +227,32 @@ def test_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             sources.find(["org/other"])
 
 
+UNREADABLE = {"too large": b"abc" + b" " * (1 << 20), "no text": b"\xff\xfe"}
+
+
+@pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_name_in_the_cache_that_cannot_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    """The cache of a project is written by all of it."""
+    refs = tmp_path / "hub/datasets--org--name/refs"
+    refs.mkdir(parents=True)
+    (refs / "main").write_bytes(content)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(DataError) as caught:
+        sources.find(["org/name"])
+    (fault,) = caught.value.faults
+    assert (fault.code, fault.file) == ("data-hub", str(refs / "main"))
+
+
+def test_a_card_that_is_too_large_is_named(tmp_path: Path) -> None:
+    folder = snapshot(tmp_path, PLAIN)
+    with (folder / "README.md").open("wb") as card:
+        card.truncate((64 << 20) + 1)
+    with pytest.raises(DataError, match="card of the dataset cannot be read: it is larger than 65,536 KiB"):
+        sources.find([str(folder)])
+
+
 def test_what_is_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="neither a file, a folder nor a name"):
         sources.find([str(tmp_path / "none.jsonl")])

@@ -41,6 +41,12 @@ _PLAN: Mapping[str, bytes] = {
     "a pattern of brackets": b'{"train": {"progress": [{"regex": "' + b"(" * 5000 + b'"}]}}',
     "a folder elsewhere": b'{"train": {"checkpoints": {"format": "hf", "folder": "../../../.."}}}',
     "a peak that is a text": b'{"train": {}, "peak_tflops": "x"}',
+    "a folder of a long name": b'{"train": {"checkpoints": {"format": "hf", "folder": "%b"}}}'
+    % (b"x" * 99_000),
+    "a variable whose name is a number": (
+        b'{"digest": "x", "run": {}, "pins": [], "train": {}, "steps": [{"step": {"name": "train"}, '
+        b'"around": {"env": [{"name": 1, "how": "set", "value": "1", "source": "x", "why": "x"}]}}]}'
+    ),
 }
 _METRICS: Mapping[str, bytes] = {
     "a loss that is a table": b'{"step": 1, "loss": {"": {}}}\n',
@@ -294,6 +300,7 @@ FINDS: Mapping[str, Mapping[str, bytes]] = {
             "runs",
             "continue",
             "cancel",
+            "checkpoints",
         )
     },
 }

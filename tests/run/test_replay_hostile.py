@@ -9,7 +9,7 @@ import pytest
 
 from hpctrain import Session
 from hpctrain.errors import ConfigError
-from tests.run.users import GROUP, MALLORY, USER
+from tests.run.users import GROUP, MALLORY, USER, python_as, with_plugins
 from tests.run.users import project as project
 
 RUN = """\
@@ -77,25 +77,38 @@ def test_what_is_nobody_s_to_say_has_no_effect(tmp_path: Path, attack: str) -> N
     assert session.plan().digest == plain.plan().digest
 
 
-@pytest.mark.parametrize("folder", ["her", "../project/her", "own/link"])
-def test_its_folder_does_not_lead_to_hooks_of_another_user(
-    project: Path, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+PLAN = """
+import sys
+from hpctrain import Session
+from hpctrain.errors import ConfigError
+try:
+    Session(sys.argv[1], environ={"HOME": sys.argv[2], "USER": "me"}).plan()
+    print("planned")
+except ConfigError as error:
+    print(*sorted({problem.code for problem in error.problems}))
+"""
+
+
+@pytest.mark.parametrize("folder", ["her", "../project/her", "own/link", "own"])
+def test_its_folder_does_not_lead_to_hooks_of_another_user(project: Path, folder: str) -> None:
     """She sends a lock, the user keeps it in a file of his own, and its table names a folder of hers.
 
-    Only the owners decide here, and he may not be let into the folder of our facts: root takes his number.
+    Of his own folder the hooks run, so it is not something else that stops hers.
     """
+    with_plugins(project)
     for name in ("her", "own"):
         (project / name).mkdir()
-    (project / "her/hooks.py").write_text(HOOKS)
     (project / "own/link").symlink_to("../her")
+    (project / folder / "hooks.py").write_text(HOOKS)
     replay = f'[replay]\nfolder = "{project / folder}"\n[replay.files]\n"hooks.py" = "0"\n'
     text = f'{RUN}\n{replay}[replay.set.hooks]\nfile = "hooks.py"\n'
     (project / "own/run.lock.toml").write_text(text)
     for path in project.rglob("*"):
         os.chown(path, MALLORY if "her" in path.parts else USER, GROUP, follow_symlinks=False)
-    monkeypatch.setattr(os, "geteuid", lambda: USER)
-    with pytest.raises(ConfigError) as caught:
-        Session(project / "own/run.lock.toml", environ={"HOME": str(project), "USER": "me"}).plan()
-    assert {problem.code for problem in caught.value.problems} == {"not-trusted"}
+    done = python_as(USER, PLAN, project, str(project / "own/run.lock.toml"), str(project))
+    assert done.returncode == 0, done.stderr
+    is_his = folder == "own"
+    assert not (project / "her/ran").exists(), done.stdout
+    assert (done.stdout.strip() == "not-trusted") is not is_his, done.stdout
+    assert (project / folder / "ran").exists() is is_his
     assert not (project / "her/ran").exists()

@@ -126,6 +126,24 @@ def test_a_torn_exit_record_is_no_word(world: World, text: str) -> None:
     assert world.step().state is State.UNKNOWN
 
 
+@pytest.mark.parametrize("since", [[], [job(State.QUEUED)]], ids=["forgotten", "queued again"])
+def test_a_job_that_was_killed_stays_what_it_was_when_the_scheduler_forgets_it(
+    world: World, since: list[JobState]
+) -> None:
+    """It wrote no record; another run of the same user is asked about in between."""
+    world.submitted()
+    world.jobs = [job(State.FAILED, reason="it used more memory than it asked for")]
+    before = world.step()
+    world.jobs, world.now = [], world.now + 60
+    world.poll.ask(["8"], ["b" * 32])
+    world.jobs, world.now = since, world.now + 60
+    after = world.step()
+    assert before.state is State.FAILED
+    assert (after.state, after.reason) == (
+        (since[0].state, since[0].reason) if since else (State.FAILED, before.reason)
+    )
+
+
 def test_an_interrupted_submission_is_found_by_its_tag(world: World) -> None:
     world.record.append("intent", step="train", tag=TAG)
     assert world.step().state is State.UNKNOWN

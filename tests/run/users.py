@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import cattrs  # noqa: F401
@@ -111,6 +112,18 @@ def python_as(uid: int, body: str, project: Path, *arguments: str) -> subprocess
         ],
         project,
     )
+
+
+def with_plugins(project: Path) -> None:
+    """A copy of all that `hpctrain` imports, beside that of core, which both users may read."""
+    place = project.parent / "core"
+    for name in ("attrs", "cattrs", "click", "pluggy", "tomli", "typing_extensions", "hpctrain-plugins"):
+        with contextlib.suppress(PackageNotFoundError):  # tomli is a part of Python from 3.11 on
+            for file in distribution(name).files or ():
+                source = Path(str(file.locate()))
+                if source.suffix != ".pyc" and ".." not in file.parts and not (place / file).exists():
+                    (place / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(source, place / file)
 
 
 def python() -> str:

@@ -173,7 +173,9 @@ class Site:
         return tuple(name for name in names if name.replace(".", "").isdigit())
 
     def template(self, path: str) -> str:
-        """A path of the facts with the site's variables opened; {user} and the like stay."""
+        """A path of the facts with the home and the site's variables opened; {user} and the like stay."""
+        if "{home}" in path:
+            path = path.replace("{home}", self.cluster.storage["home"].path)
         for name, value in {**self.overlay.variables, "HOME": self.overlay.home}.items():
             path = path.replace(f"${{{name}}}", value)
         return path
@@ -183,8 +185,6 @@ class Site:
         account = self.overlay.account
         fields = {"user": user, "uid": USERS[user], "account": account}
         fields["project"] = self.cluster.project_of(account)
-        if "{home}" in path:
-            fields["home"] = self.home(user)
         return self.template(path).format(**fields)
 
     def home(self, user: str) -> str:

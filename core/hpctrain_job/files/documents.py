@@ -9,6 +9,8 @@ from typing import Any
 
 LARGEST = 64 << 20
 """Bytes; the index of the largest models that are published has 9 MB."""
+SHORT = 64 << 10
+"""Bytes of a file that holds a line or two: a name, a number, a pointer."""
 
 
 def read(path: Path) -> Any:
@@ -16,18 +18,18 @@ def read(path: Path) -> Any:
     return parse(whole(path))
 
 
-def whole(path: Path) -> bytes:
+def whole(path: Path, largest: int = LARGEST) -> bytes:
     """All of a file; ValueError where it is larger than any of its kind."""
     with path.open("rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise ValueError(f"it is larger than {largest >> 10:,} KiB")
     return content
 
 
-def text(path: Path) -> str:
+def text(path: Path, largest: int = LARGEST) -> str:
     """The same as text; ValueError also where it is not UTF-8."""
-    return whole(path).decode()
+    return whole(path, largest).decode()
 
 
 def tail(path: Path) -> bytes:

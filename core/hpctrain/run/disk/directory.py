@@ -85,7 +85,7 @@ class RunDirectory:
         path = self.path / _IDENTITY
         with files.naming(path, "read"):
             try:
-                text = path.read_bytes()[:8192].decode("utf-8", "surrogateescape")
+                text = _beginning(path).decode("utf-8", "surrogateescape")
             except FileNotFoundError:
                 return "", self.path
         match = _IDENTITY_TEXT.fullmatch(text)
@@ -99,7 +99,7 @@ class RunDirectory:
         if place == self.path or _is_same(path, self.path / _IDENTITY):
             return False
         try:
-            return path.read_bytes()[:8192].split(b"\n")[0] == name.encode()
+            return _beginning(path).split(b"\n")[0] == name.encode()
         except OSError:
             return False
 
@@ -259,6 +259,12 @@ def _is_same(path: Path, second_path: Path) -> bool:
         return path.samefile(second_path)
     except OSError:
         return False
+
+
+def _beginning(path: Path) -> bytes:
+    """What of a file may be a name and a place; the place may be in another user's folder by now."""
+    with path.open("rb") as file:
+        return file.read(8192)
 
 
 def _claim(home: Path) -> tuple[Path, int]:

@@ -12,6 +12,8 @@ from hpctrain.model.train import Layout, Pattern
 from hpctrain.plan.decode import decode
 from hpctrain_job.files import documents
 
+_BELOW = re.compile(r"(?!/)(?:(?!\.\./|\.\.\Z)[^\0/]{1,255}(?:/+|\Z)){0,64}")
+"""A path below a folder, of a length that there can be."""
 UNREADABLE = (OSError, ValueError, TypeError, AttributeError, re.error, RecursionError, OverflowError)
 
 
@@ -68,6 +70,14 @@ class KeptPlan:
             plan = decode(document if document.get("train") else {**document, "train": {}}, cls)
             for pattern in plan.train.progress:
                 re.compile(pattern.regex)
+            _check_layout(plan.train.checkpoints)
         except UNREADABLE as error:
             raise IntegrityError.of("plan-file", f"{path} cannot be read: {error}") from error
         return plan
+
+
+def _check_layout(layout: Layout | None) -> None:
+    """Refuse places that lead out of the run's checkpoints; the plan may be a stranger's."""
+    for place in (layout.folder, layout.complete, layout.pointer) if layout else ():
+        if not _BELOW.fullmatch(place):
+            raise ValueError(f"{place[:80]!r} is no path below the checkpoints")

@@ -102,7 +102,7 @@ def _variables(steps: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, s
             for variable in step["around"]["env"]:
                 value = variable["value"]
                 text = "(not set)" if variable["how"] == How.UNSET.value else word_text(word(value))
-                yield variable["name"], text, str(variable["source"]), str(variable["why"])
+                yield str(variable["name"]), str(text), str(variable["source"]), str(variable["why"])
 
 
 def _used(created: Mapping[str, Any]) -> dict[str, str]:

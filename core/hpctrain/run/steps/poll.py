@@ -22,6 +22,8 @@ from hpctrain_job.files.shared import one_at_a_time
 
 LOCK_SECONDS = 65.0
 """How long to wait for another command's question: a little longer than a scheduler is given."""
+REMEMBERED = 200
+"""Jobs that are over, and what one costs is some 200 bytes in a file that is read for every question."""
 
 
 @frozen(kw_only=True)
@@ -79,7 +81,9 @@ class Poll:
             cached = attrs.evolve(cached, silence=Silence(at=now, problems=error.problems))
             self._keep(cached)
             return cached.unanswered(question, now)
-        self._keep(Cached(at=self.clock(), ids=combined.ids, tags=combined.tags, jobs=jobs))
+        over = cached.over_after(jobs)
+        jobs += combined.forgotten(over, jobs)
+        self._keep(Cached(at=self.clock(), ids=combined.ids, tags=combined.tags, jobs=jobs, over=over))
         return Answer(jobs=jobs)
 
     def _cached(self) -> Cached:
@@ -104,6 +108,11 @@ class Question:
     def within(self, larger: Question) -> bool:
         """Whether `other` asks for all of these."""
         return self.ids <= larger.ids and self.tags <= larger.tags
+
+    def forgotten(self, over: Iterable[JobState], jobs: Iterable[JobState]) -> tuple[JobState, ...]:
+        """Of these jobs that were over, those that are meant and that the scheduler no longer names."""
+        named = {job.tag for job in jobs}
+        return tuple(job for job in over if job.tag in self.tags - named)
 
     def with_live(self, jobs: Iterable[JobState]) -> Question:
         """These and the jobs of an earlier answer that were not over."""
@@ -131,6 +140,14 @@ class Cached:
     tags: frozenset[str] = frozenset()
     jobs: tuple[JobState, ...] = ()
     silence: Silence | None = None
+    over: tuple[JobState, ...] = ()
+    """Jobs that an answer called over, the latest last: a scheduler forgets them, and a job that was killed
+    before it wrote its record has no other witness."""
+
+    def over_after(self, jobs: Iterable[JobState]) -> tuple[JobState, ...]:
+        """The jobs that are over by this answer or an earlier one; one that is queued again is not."""
+        latest = {job.tag: job for job in (*self.over, *jobs) if job.tag}
+        return tuple(job for job in latest.values() if job.state.over)[-REMEMBERED:]
 
     def answer(self, question: Question, now: float) -> Answer | None:
         """The answer, where it covers what is wanted; one from the future is none."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import attrs
 
 from hpctrain.command import RunDirectory
-from hpctrain.plugin import ConfigError, Layout
+from hpctrain.plugin import ConfigError, IntegrityError, Layout
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.newest import newest
 
 
@@ -111,7 +112,12 @@ def _cached(name: str, revision: str, environ: Mapping[str, str]) -> Path | None
     ref = folder / "refs" / revision
     if ".." in (*Path(name).parts, *Path(revision).parts) or not folder.is_dir():
         return None
-    commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else revision
+    try:
+        commit = documents.text(ref, documents.SHORT).strip() if ref.is_file() else revision
+    except (OSError, ValueError) as error:
+        raise IntegrityError.of(
+            "checkpoint-damaged", f"{ref} cannot be read: {error}", where=str(ref)
+        ) from None
     snapshot = folder / "snapshots" / commit
     return snapshot if snapshot.is_dir() else None
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from pathlib import Path
 from typing import Any
 
+from hpctrain.plugin import IntegrityError
 from hpctrain_job.files import documents
 
 _NEEDED = (
@@ -61,17 +63,26 @@ def lost(path: Path) -> list[str]:
 
 def _modules(path: Path) -> list[str]:
     """Files of remote code: those that an `auto_map` names, and what these import of each other."""
-    todo = [name for file in sorted(path.glob("*config.json")) for name in _mapped(file)]
-    done: list[str] = []
+    todo = deque(name for file in sorted(path.glob("*config.json")) for name in _mapped(file))
+    done: dict[str, None] = {}
     while todo:
-        name = todo.pop(0)
+        name = todo.popleft()
         if name in done:
             continue
-        done.append(name)
+        done[name] = None
         if (path / name).is_file():
-            text = (path / name).read_text(encoding="utf-8", errors="replace")
+            text = _text(path / name)
             todo += [f"{a or b}.py" for a, b in _IMPORT.findall(text)]
-    return done
+    return list(done)
+
+
+def _text(module: Path) -> str:
+    try:
+        return documents.whole(module).decode("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        raise IntegrityError.of(
+            "checkpoint-damaged", f"{module} cannot be read: {error}", where=str(module)
+        ) from None
 
 
 def _mapped(file: Path) -> list[str]:

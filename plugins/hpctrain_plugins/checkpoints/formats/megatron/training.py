@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 
 from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.containers import distcp, pickle_edit, torchzip, torchzip_write
 from hpctrain_plugins.checkpoints.containers.distcp import Directory, Item
 from hpctrain_plugins.checkpoints.containers.distcp_write import Stored, plan_files
@@ -140,7 +141,7 @@ def plan(model: Training, options: ConvertOptions) -> Layout:
     layout.files.append(torchzip_write.plan_copy(f"{step}/{COMMON}", common, text))
     layout.texts = {
         f"{step}/{distcp.DIRECTORY}": directory,
-        f"{step}/{NOTE}": (model.saved / NOTE).read_bytes(),
+        f"{step}/{NOTE}": documents.whole(model.saved / NOTE),
         TRACKER: (step if model.step is None else str(model.step)).encode(),
     }
     layout.copies = {f"tokenizer/{name}": path for name, path in model.files.items()}

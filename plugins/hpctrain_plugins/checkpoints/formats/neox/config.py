@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hpctrain.plugin import ConfigError, IntegrityError
+from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.formats.fused import Heads
 
 _PLAIN = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu", "mish": "mish"}
@@ -21,6 +22,8 @@ _WITHOUT_EQUAL = ("gpt_j_tied", "use_mup", "apply_residual_connection_post_layer
 _FULL_ATTENTION = ("global", "flash")
 
 _HUGGING_FACE = ("model_type", "architectures", "num_hidden_layers", "transformers_version")
+_LARGEST_FILE = 1 << 20
+"""Bytes; what a YAML file holds costs a hundred times as much memory."""
 _LARGEST = 1 << 31
 _SIZES = ("num_layers", "hidden_size", "num_attention_heads")
 """Settings that every run of the trainer has."""
@@ -33,8 +36,8 @@ def load(sources: list[Path]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for path in sources:
         try:
-            document = yaml.safe_load(path.read_text())
-        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+            document = yaml.safe_load(documents.text(path, _LARGEST_FILE))
+        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
             raise IntegrityError.of(
                 "checkpoint-damaged", f"{path} cannot be read ({error})", where=str(path)
             ) from error
