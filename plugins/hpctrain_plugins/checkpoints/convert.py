@@ -44,29 +44,10 @@ def convert(
     fit it. With `dry_run` nothing is written and the report holds the mapping.
     """
     began = time.monotonic()
-    if not options.dry_run:
-        check_free(out)
-    for folder in (source, options.base, options.config, options.tokenizer):
-        if folder is not None and folder.is_dir():
-            links.check(folder)
-    writer = registry.load(target_format)
-    if not hasattr(writer, "plan"):
-        raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
-    with_optimizer = options.optimizer or options.ranks is not None or getattr(writer, "OPTIMIZER", False)
-    options = attrs.evolve(options, optimizer=with_optimizer)
-    name = options.source_format
-    if name == "auto":
-        name = registry.detect(source, among=request.FORMATS if with_optimizer else ())
-    if with_optimizer:
-        request.check(name, target_format, options)
-    model = _read(name, source, options)
-    proven = hf_check.check(model, source)
-    quantised.check(model, options)
-    model.crcs |= record.checksums(model, source)
-    if options.verify == "logits":
-        from hpctrain_plugins.checkpoints.logits import hf  # few compare logits
-
-        hf.check(model.config)
+    _check_places(source, out, options)
+    writer = _writer(target_format)
+    options = _with_optimizer(writer, options)
+    name, model, shapes = _checked(source, target_format, options)
     _check_choices(target_format, writer, options)
     layout = writer.plan(model, options)
     report = Report(
@@ -77,21 +58,65 @@ def convert(
         tensors=sum(len(f.parts) for f in layout.files),
         parameters=model.parameters,
         bytes_written=layout.size,
-        exactness=max(
-            (exactness(p) for f in layout.files for p in f.parts), key=_CLASSES.index, default="exact"
-        ),
+        exactness=_weakest(layout),
         decisions={**model.decisions, **layout.decisions},
-        shapes="configuration" if proven else model.shapes,
+        shapes=shapes,
         ignored=model.ignored,
         mapping=record.mapping(layout, source) if options.dry_run else (),
         warnings=tuple(model.warnings),
     )
-    if not options.dry_run:
-        report = attrs.evolve(report, swept=tuple(sweep(out)))
-        with private_folder(out) as folder:
-            report = _write(folder, model, layout, options, progress, report, began)
-            publish(folder, out, fsync=options.fsync)
+    if options.dry_run:
+        return report
+    report = attrs.evolve(report, swept=tuple(sweep(out)))
+    with private_folder(out) as folder:
+        report = _write(folder, model, layout, options, progress, report, began)
+        publish(folder, out, fsync=options.fsync)
     return report
+
+
+def _check_places(source: Path, out: Path, options: ConvertOptions) -> None:
+    """Refuse a name that is taken, and links in a source that lead where they should not."""
+    if not options.dry_run:
+        check_free(out)
+    for folder in (source, options.base, options.config, options.tokenizer):
+        if folder is not None and folder.is_dir():
+            links.check(folder)
+
+
+def _writer(target_format: str) -> Any:
+    writer = registry.load(target_format)
+    if not hasattr(writer, "plan"):
+        raise ConfigError.of("checkpoint-format", f"{target_format} can be read but not written")
+    return writer
+
+
+def _with_optimizer(writer: Any, options: ConvertOptions) -> ConvertOptions:
+    """The options, with `optimizer` set where only checkpoints with one are written."""
+    wanted = options.optimizer or options.ranks is not None or getattr(writer, "OPTIMIZER", False)
+    return attrs.evolve(options, optimizer=wanted)
+
+
+def _checked(source: Path, target_format: str, options: ConvertOptions) -> tuple[str, Model, str]:
+    """The format of the source, what it holds, and what says the shapes; or why it cannot be converted."""
+    name = options.source_format
+    if name == "auto":
+        name = registry.detect(source, among=request.FORMATS if options.optimizer else ())
+    if options.optimizer:
+        request.check(name, target_format, options)
+    model = _read(name, source, options)
+    proven = hf_check.check(model, source)
+    quantised.check(model, options)
+    model.crcs |= record.checksums(model, source)
+    if options.verify == "logits":
+        from hpctrain_plugins.checkpoints.logits import hf  # few compare logits
+
+        hf.check(model.config)
+    return name, model, "configuration" if proven else model.shapes
+
+
+def _weakest(layout: Layout) -> str:
+    classes = (exactness(part) for file in layout.files for part in file.parts)
+    return max(classes, key=_CLASSES.index, default="exact")
 
 
 def _check_choices(target: str, writer: Any, options: ConvertOptions) -> None:
@@ -151,7 +176,7 @@ def _write(
     )
     record.write(folder, done, options)
     if options.verify != "none":
-        again = _roundtrip(model, folder, options, done, disk=folder if direct else None)
+        again = _roundtrip(model, folder, options, done, copy)
         compared = sum(t.nbytes for t in again.tensors.values())
         done = attrs.evolve(done, verified=options.verify, bytes_compared=compared)
         if options.verify == "logits":
@@ -176,9 +201,7 @@ def _logits(
     return compare(source, target, report.exactness)
 
 
-def _roundtrip(
-    model: Model, folder: Path, options: ConvertOptions, report: Report, disk: Path | None
-) -> Model:
+def _roundtrip(model: Model, folder: Path, options: ConvertOptions, report: Report, copy: Copy) -> Model:
     """Read the written files as anybody would and compare every tensor with the source."""
     reader = registry.load(report.target_format)
     again = reader.read(folder, _plainly(options))
@@ -195,7 +218,7 @@ def _roundtrip(
                 "checkpoint-roundtrip", f"{name} was written as {right.dtype}", where=name
             )
         pairs.append(Pair(left, right, "the source and what was written"))
-    ledger = Ledger(again.crcs)  # the source was checked when it was copied; here its bytes are compared
-    run(compare(pairs), ledger, options.workers(), disk)
+    ledger = Ledger(copy.uncertain(again.crcs))  # the source was checked when it was copied
+    run(compare(pairs), ledger, options.workers(), copy.paths if copy.direct else frozenset())
     ledger.check()
     return again

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import attrs
 
 from hpctrain.plugin import IntegrityError
-from hpctrain_plugins.checkpoints.bands import cut, first_of
+from hpctrain_plugins.checkpoints.bands import Checksum, cut, first_of
 from hpctrain_plugins.checkpoints.copying.columns import Group, Place, groups
 from hpctrain_plugins.checkpoints.copying.compute import Chunk, Factors, Producer, chunks, is_equal
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
@@ -39,8 +39,8 @@ class Pair:
 class Worker:
     """The files and buffers of one thread of the copy."""
 
-    def __init__(self, ledger: Ledger, factors: Factors, disk: Path | None) -> None:
-        self.reader = Reader(ledger, disk)
+    def __init__(self, ledger: Ledger, factors: Factors, on_disk: frozenset[Path]) -> None:
+        self.reader = Reader(ledger, on_disk)
         self.producer = Producer(self.reader, factors)
         self.second_producer = Producer(self.reader, factors)
         self.writer = Writer()
@@ -54,17 +54,17 @@ class Worker:
 Task: TypeAlias = Callable[[Worker], None]
 
 
-def run(tasks: Iterator[Task], ledger: Ledger, threads: int, disk: Path | None = None) -> None:
+def run(tasks: Iterator[Task], ledger: Ledger, threads: int, on_disk: frozenset[Path] = frozenset()) -> None:
     """Do all tasks with `threads` workers; the first error stops all of them.
 
-    What lies below `disk` is read from the disk itself.
+    The files `on_disk` are read from the disk itself.
     """
     lock, stop = threading.Lock(), threading.Event()
     failures: list[BaseException] = []
     factors = Factors()
 
     def work() -> None:
-        worker = Worker(ledger, factors, disk)
+        worker = Worker(ledger, factors, on_disk)
         try:
             while not stop.is_set():
                 with lock:
@@ -104,7 +104,7 @@ class Copy:
         self._paths = [root / f.name for f in files]
         self._progress = progress
         self._writeback = writeback
-        self._direct = direct
+        self.direct = direct
         self._lock = threading.Lock()
         # One writer to a file at a time: in the kernel a second one would spin for the file's lock, and
         # where a block is larger than a page, what goes past the cache and what goes into it must not meet.
@@ -140,7 +140,7 @@ class Copy:
     def _put(self, worker: Worker, place: Place, start: int, data: memoryview, crc: int) -> None:
         path = self._paths[place.file]
         with self._writing[place.file]:
-            cached = worker.writer.write(path, place.part.offset + start, data, direct=self._direct)
+            cached = worker.writer.write(path, place.part.offset + start, data, direct=self.direct)
         with self._lock:
             self._crcs[place.file, place.number].append((start, len(data), crc))
             self._done += len(data)
@@ -159,6 +159,29 @@ class Copy:
             crc = combine(crc, piece, size)
         return crc
 
+    @property
+    def paths(self) -> frozenset[Path]:
+        """The files that are written."""
+        return frozenset(self._paths)
+
+    def uncertain(self, noted: dict[Path, list[Checksum]]) -> dict[Path, list[Checksum]]:
+        """Which of the checksums that the written files note are not proven by comparing with the source.
+
+        Bytes that are equal to the source have the checksum that was made of them on their way. Left are
+        checksums of anything else, and those of padding, which nothing compares.
+        """
+        compared = {
+            (path, part.offset, part.size, self._crc(f, p))
+            for f, (file, path) in enumerate(zip(self._files, self._paths, strict=True))
+            for p, part in enumerate(file.parts)
+            if not _is_padded(part.tensor)
+        }
+        left = {
+            path: [e for e in entries if (path, e.offset, e.size, e.crc) not in compared]
+            for path, entries in noted.items()
+        }
+        return {path: entries for path, entries in left.items() if entries}
+
     def seal(self) -> list[list[int]]:
         """Write the fixed text and what depends on checksums; those of each part of each file."""
         crcs = [self.crcs(f) for f in range(len(self._files))]
@@ -168,6 +191,10 @@ class Copy:
                 for offset, text in texts:
                     put(out.fileno(), offset, memoryview(text))
         return crcs
+
+
+def _is_padded(tensor: Tensor) -> bool:
+    return any(strip.file is None for band in tensor.bands for strip in band.strips)
 
 
 def compare(pairs: Sequence[Pair]) -> Iterator[Task]:
