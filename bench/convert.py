@@ -91,7 +91,7 @@ class Case:
     peer_cpu: float = 0.0
 
 
-READ = {"verify": "roundtrip"}
+READ: dict[str, object] = {"verify": "roundtrip"}
 """What `hpctrain convert` does when nothing else is asked for: what was written is read again."""
 
 CASES = (

@@ -160,7 +160,7 @@ def test_there_and_back_past_the_page_cache(
         return first, last
 
     monkeypatch.setattr(Disk, "move", counted)
-    monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.is_local", lambda folder: True)
+    monkeypatch.setattr("hpctrain_plugins.checkpoints.work.is_local", lambda folder: True)
     convert(source, target, tmp_path / "disk", attrs.evolve(options, verify="roundtrip"))
     assert not asked(tmp_path) or sum(moved) > 500_000
     seen = len(moved)
@@ -194,7 +194,7 @@ def test_what_is_wrong_where_it_was_written_is_found_when_it_is_read_again(
         parts = [(file, part) for file in self._files for part in file.parts]
         padded = [(f, p) for f, p in parts if any(s.file is None for b in p.tensor.bands for s in b.strips)]
         file, part = padded[0] if harm == "padding" else parts[0]
-        with (next(p for p in self.paths if p.match(file.name))).open("r+b") as written:
+        with (next(p for p in self._paths if p.match(file.name))).open("r+b") as written:
             written.seek(part.offset + part.size - 1)
             written.write(b"!")
         return crcs
@@ -231,7 +231,7 @@ def test_any_layout_comes_out_as_it_was_planned(tmp_path: Path, monkeypatch: pyt
             run(copy.tasks(), Ledger({}), threads=3)
         written = [whole("w", "F32", p.tensor.shape, root / "file", p.offset) for p in parts]
         pairs = [Pair(part.tensor, again, "x") for part, again in zip(parts, written, strict=True)]
-        run(compare(pairs), Ledger({}), threads=3, on_disk=copy.paths)
+        run(compare(pairs), Ledger({}), threads=3, on_disk=frozenset({root / "file"}))
         assert (root / "file").read_bytes() == image
         (root / "file").unlink()
 

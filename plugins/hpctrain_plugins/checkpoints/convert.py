@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +10,16 @@ import attrs
 
 from hpctrain.plugin import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints import links, quantised, record, registry
-from hpctrain_plugins.checkpoints.copying.compute import target_dtype
-from hpctrain_plugins.checkpoints.copying.disks import is_local
-from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, Progress, compare, run
-from hpctrain_plugins.checkpoints.copying.publishing import check_free, private_folder, publish, sweep
-from hpctrain_plugins.checkpoints.copying.reading import Ledger
-from hpctrain_plugins.checkpoints.copying.writeback import Writeback
+from hpctrain_plugins.checkpoints.copying.engine import Progress
+from hpctrain_plugins.checkpoints.copying.publishing import check_free, publish, sweep
+from hpctrain_plugins.checkpoints.crew import ALONE, Crew
 from hpctrain_plugins.checkpoints.formats import request
 from hpctrain_plugins.checkpoints.formats.hf import check as hf_check
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import exactness
 from hpctrain_plugins.checkpoints.tensors import Model
+from hpctrain_plugins.checkpoints.work import Work
 
 _CHOICES = ("tp", "pp", "iteration", "naming", "layout", "layer_keys", "shard_bytes")
 """Options that only some writers have a use for."""
@@ -37,11 +33,13 @@ def convert(
     out: Path,
     options: ConvertOptions,
     progress: Progress | None = None,
+    crew: Crew = ALONE,
 ) -> Report:
     """Write `source` as `target_format` to the new folder `out`, verified, or leave nothing.
 
     Raises IntegrityError when the checkpoint is damaged and ConfigError when the request does not
-    fit it. With `dry_run` nothing is written and the report holds the mapping.
+    fit it. With `dry_run` nothing is written and the report holds the mapping. Of a `crew` each writes and
+    compares its share, and the first one publishes.
     """
     began = time.monotonic()
     _check_places(source, out, options)
@@ -50,6 +48,7 @@ def convert(
     name, model, shapes = _checked(source, target_format, options)
     _check_choices(target_format, writer, options)
     layout = writer.plan(model, options)
+    _check_share(layout, target_format, crew.count)
     report = Report(
         source=source,
         source_format=name,
@@ -67,10 +66,14 @@ def convert(
     )
     if options.dry_run:
         return report
-    report = attrs.evolve(report, swept=tuple(sweep(out)))
-    with private_folder(out) as folder:
-        report = _write(folder, model, layout, options, progress, report, began)
-        publish(folder, out, fsync=options.fsync)
+    if crew.leads:
+        report = attrs.evolve(report, swept=tuple(sweep(out)))
+    with crew.folder(out) as folder:
+        report = Work(folder, model, layout, options, report, crew).done(progress)
+        if crew.leads:
+            report = attrs.evolve(report, seconds=round(time.monotonic() - began, 3))
+            record.write(folder, report, options)
+            publish(folder, out, fsync=options.fsync)
     return report
 
 
@@ -114,6 +117,17 @@ def _checked(source: Path, target_format: str, options: ConvertOptions) -> tuple
     return name, model, "configuration" if proven else model.shapes
 
 
+def _check_share(layout: Layout, target_format: str, processes: int) -> None:
+    """Refuse more processes than files, since a file is written by one of them."""
+    files = len(layout.files)
+    if files < processes:
+        count = "1 file" if files == 1 else f"{files} files"
+        message = f"{target_format} is written as {count} here, which {processes} nodes cannot share"
+        size = max(1, layout.size // processes // 2)
+        smaller = f", or files of --shard-bytes {size}" if target_format == "hf" else ""
+        raise ConfigError.of("usage", message, where="--nodes", hint=f"--nodes {files} at most{smaller}")
+
+
 def _weakest(layout: Layout) -> str:
     classes = (exactness(part) for file in layout.files for part in file.parts)
     return max(classes, key=_CLASSES.index, default="exact")
@@ -141,84 +155,3 @@ def _read(name: str, source: Path, options: ConvertOptions) -> Model:
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         message = f"{source} is not a valid {name} checkpoint ({type(error).__name__}: {error})"
         raise IntegrityError.of("checkpoint-damaged", message, where=str(source)) from error
-
-
-def _write(
-    folder: Path,
-    model: Model,
-    layout: Layout,
-    options: ConvertOptions,
-    progress: Progress | None,
-    report: Report,
-    began: float,
-) -> Report:
-    ledger = Ledger(model.crcs)
-    replicas = [Pair(a, b, "ranks that must hold the same") for a, b in model.replicas]
-    moved = report.exactness == "exact"
-    direct = moved and options.fsync and is_local(folder)
-    with Writeback() if options.fsync else nullcontext() as writeback:
-        copy = Copy(folder, layout.files, progress, writeback, direct=direct)
-        copy.allocate()
-        run(compare(replicas), ledger, options.workers())
-        run(copy.tasks(), ledger, options.workers(cached=moved and not direct))
-    checked = ledger.check()
-    crcs = copy.seal()
-    for name, path in layout.copies.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, folder / name)
-    for name, text in layout.texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text)
-    done = attrs.evolve(
-        report,
-        bytes_checked=checked,
-        mapping=record.mapping(layout, report.source, [c for file in crcs for c in file]),
-    )
-    record.write(folder, done, options)
-    if options.verify != "none":
-        again = _roundtrip(model, folder, options, done, copy)
-        compared = sum(t.nbytes for t in again.tensors.values())
-        done = attrs.evolve(done, verified=options.verify, bytes_compared=compared)
-        if options.verify == "logits":
-            done = attrs.evolve(done, logits=_logits(model, again, folder, options, done))
-    done = attrs.evolve(done, seconds=round(time.monotonic() - began, 3))
-    record.write(folder, done, options)
-    return done
-
-
-def _plainly(options: ConvertOptions) -> ConvertOptions:
-    """The options with which a written checkpoint is read again: none that are about its source."""
-    return attrs.evolve(options, tag="", base=None, config=None, tokenizer=None, masters=False)
-
-
-def _logits(
-    model: Model, again: Model, folder: Path, options: ConvertOptions, report: Report
-) -> dict[str, Any]:
-    from hpctrain_plugins.checkpoints.logits.compare import Side, compare  # few compare logits
-
-    source = Side(report.source, report.source_format, model, options)
-    target = Side(folder, report.target_format, again, _plainly(options))
-    return compare(source, target, report.exactness)
-
-
-def _roundtrip(model: Model, folder: Path, options: ConvertOptions, report: Report, copy: Copy) -> Model:
-    """Read the written files as anybody would and compare every tensor with the source."""
-    reader = registry.load(report.target_format)
-    again = reader.read(folder, _plainly(options))
-    lost = sorted(set(model.tensors) ^ set(again.tensors))
-    if lost:
-        raise IntegrityError.of(
-            "checkpoint-roundtrip", f"{lost[0]} is not the same set of tensors", where=lost[0]
-        )
-    pairs = [Pair(a, b, "ranks of what was written") for a, b in again.replicas]
-    for name, left in model.tensors.items():
-        right = again.tensors[name]
-        if right.dtype != target_dtype(left, options.target_dtype):
-            raise IntegrityError.of(
-                "checkpoint-roundtrip", f"{name} was written as {right.dtype}", where=name
-            )
-        pairs.append(Pair(left, right, "the source and what was written"))
-    ledger = Ledger(copy.uncertain(again.crcs))  # the source was checked when it was copied
-    run(compare(pairs), ledger, options.workers(), copy.paths if copy.direct else frozenset())
-    ledger.check()
-    return again

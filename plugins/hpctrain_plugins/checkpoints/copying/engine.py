@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -104,7 +104,7 @@ class Copy:
         self._paths = [root / f.name for f in files]
         self._progress = progress
         self._writeback = writeback
-        self.direct = direct
+        self._direct = direct
         self._lock = threading.Lock()
         # One writer to a file at a time: in the kernel a second one would spin for the file's lock, and
         # where a block is larger than a page, what goes past the cache and what goes into it must not meet.
@@ -140,7 +140,7 @@ class Copy:
     def _put(self, worker: Worker, place: Place, start: int, data: memoryview, crc: int) -> None:
         path = self._paths[place.file]
         with self._writing[place.file]:
-            cached = worker.writer.write(path, place.part.offset + start, data, direct=self.direct)
+            cached = worker.writer.write(path, place.part.offset + start, data, direct=self._direct)
         with self._lock:
             self._crcs[place.file, place.number].append((start, len(data), crc))
             self._done += len(data)
@@ -159,29 +159,6 @@ class Copy:
             crc = combine(crc, piece, size)
         return crc
 
-    @property
-    def paths(self) -> frozenset[Path]:
-        """The files that are written."""
-        return frozenset(self._paths)
-
-    def uncertain(self, noted: dict[Path, list[Checksum]]) -> dict[Path, list[Checksum]]:
-        """Which of the checksums that the written files note are not proven by comparing with the source.
-
-        Bytes that are equal to the source have the checksum that was made of them on their way. Left are
-        checksums of anything else, and those of padding, which nothing compares.
-        """
-        compared = {
-            (path, part.offset, part.size, self._crc(f, p))
-            for f, (file, path) in enumerate(zip(self._files, self._paths, strict=True))
-            for p, part in enumerate(file.parts)
-            if not _is_padded(part.tensor)
-        }
-        left = {
-            path: [e for e in entries if (path, e.offset, e.size, e.crc) not in compared]
-            for path, entries in noted.items()
-        }
-        return {path: entries for path, entries in left.items() if entries}
-
     def seal(self) -> list[list[int]]:
         """Write the fixed text and what depends on checksums; those of each part of each file."""
         crcs = [self.crcs(f) for f in range(len(self._files))]
@@ -191,6 +168,29 @@ class Copy:
                 for offset, text in texts:
                     put(out.fileno(), offset, memoryview(text))
         return crcs
+
+
+def uncertain(
+    files: Mapping[Path, OutFile],
+    crcs: Mapping[Path, Sequence[int]],
+    noted: Mapping[Path, Sequence[Checksum]],
+) -> dict[Path, list[Checksum]]:
+    """Which of the checksums that written files note are not proven by comparing the files with the source.
+
+    Bytes that are equal to the source have the checksum that was made of them on their way. Left are
+    checksums of anything else, and those of padding, which nothing compares.
+    """
+    compared = {
+        (path, part.offset, part.size, crc)
+        for path, file in files.items()
+        for part, crc in zip(file.parts, crcs[path], strict=True)
+        if not _is_padded(part.tensor)
+    }
+    left = {
+        path: [e for e in entries if (path, e.offset, e.size, e.crc) not in compared]
+        for path, entries in noted.items()
+    }
+    return {path: entries for path, entries in left.items() if entries}
 
 
 def _is_padded(tensor: Tensor) -> bool:
