@@ -14,6 +14,8 @@ from tests.checkpoints.conftest import ROOT, read_safetensors
 TARGETS = ("hf", "neox", "nanotron", "megatron")
 PAGE = ROOT / "docs/conversion.md"
 EQUAL = "bit-equal"
+LACKS = "not written for this framework:"
+"""How a reason begins that is of a family and no fault of the format that it comes from."""
 
 
 def bits(folder: Path) -> dict[str, bytes]:
@@ -42,6 +44,8 @@ def reason(message: str, family: str) -> str:
     """An error without the names that are of this one model."""
     words = rf"(,? not {family}$)|\b{family}(?= models)"
     general = re.sub(words, lambda match: "" if match[1] else "such", message)
+    general = re.sub(r"^\S+ has no such models; it has .*", f"{LACKS} such models", general)
+    general = re.sub(r"^\S+ has no such models, with (.*); it has .*", rf"{LACKS} models with \1", general)
     return re.sub(r"^(?:model|gpt_neox)\.\S+ is", "a tensor is", general)
 
 
