@@ -17,7 +17,7 @@ from tests.rig.slurm import Rig
 pytestmark = pytest.mark.slurm
 
 
-def made(user: Product) -> Path:
+def write_model(user: Product) -> Path:
     """A model that belongs to the user."""
     folder = make(user.folder / "model", GPT_NEOX)
     owner = user.folder.stat()
@@ -27,7 +27,7 @@ def made(user: Product) -> Path:
 
 
 def test_two_nodes_write_what_one_computer_would(alice: Product, slurm: Rig) -> None:
-    made(alice)
+    write_model(alice)
     line = ("convert", "model", "--to", "neox", "--tp", "2")
     run = alice(*line, "-o", "shared", "--job", "--nodes", "2", "--on", "rig").stdout.strip()
     wait_for("the folder", (alice.folder / "shared").exists, 60)
@@ -39,7 +39,7 @@ def test_two_nodes_write_what_one_computer_would(alice: Product, slurm: Rig) -> 
 
 
 def test_damage_in_the_share_of_one_fails_the_job_and_leaves_nothing(alice: Product, slurm: Rig) -> None:
-    made(alice)
+    write_model(alice)
     alice("convert", "model", "--to", "neox", "--tp", "2", "-o", "neox")
     file = sorted((alice.folder / "neox").rglob("layer_*"))[-1]
     data = bytearray(file.read_bytes())

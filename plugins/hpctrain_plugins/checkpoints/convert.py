@@ -12,7 +12,7 @@ from hpctrain.plugin import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints import links, quantised, record, registry
 from hpctrain_plugins.checkpoints.copying.engine import Progress
 from hpctrain_plugins.checkpoints.copying.publishing import check_free, publish, sweep
-from hpctrain_plugins.checkpoints.crew import ALONE, Crew
+from hpctrain_plugins.checkpoints.crew import SINGLE, Crew
 from hpctrain_plugins.checkpoints.formats import request
 from hpctrain_plugins.checkpoints.formats.hf import check as hf_check
 from hpctrain_plugins.checkpoints.layout import Layout
@@ -33,7 +33,7 @@ def convert(
     out: Path,
     options: ConvertOptions,
     progress: Progress | None = None,
-    crew: Crew = ALONE,
+    crew: Crew = SINGLE,
 ) -> Report:
     """Write `source` as `target_format` to the new folder `out`, verified, or leave nothing.
 
@@ -95,8 +95,8 @@ def _writer(target_format: str) -> Any:
 
 def _with_optimizer(writer: Any, options: ConvertOptions) -> ConvertOptions:
     """The options, with `optimizer` set where only checkpoints with one are written."""
-    wanted = options.optimizer or options.ranks is not None or getattr(writer, "OPTIMIZER", False)
-    return attrs.evolve(options, optimizer=wanted)
+    with_optimizer = options.optimizer or options.ranks is not None or getattr(writer, "OPTIMIZER", False)
+    return attrs.evolve(options, optimizer=with_optimizer)
 
 
 def _checked(source: Path, target_format: str, options: ConvertOptions) -> tuple[str, Model, str]:

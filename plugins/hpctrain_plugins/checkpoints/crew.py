@@ -46,13 +46,13 @@ class Crew:
     def share(self, sizes: Sequence[int]) -> list[int]:
         """The numbers of those that this process takes, when the largest go first to who has least."""
         loads: list[tuple[int, int]] = [(0, rank) for rank in range(self.count)]
-        mine = []
+        share = []
         for number in sorted(range(len(sizes)), key=lambda n: (-sizes[n], n)):
             load, rank = min(loads)
             loads[loads.index((load, rank))] = (load + sizes[number], rank)
             if rank == self.rank:
-                mine.append(number)
-        return sorted(mine)
+                share.append(number)
+        return sorted(share)
 
     @contextmanager
     def folder(self, out: Path) -> Iterator[Path]:
@@ -67,7 +67,7 @@ class Crew:
                 with self._alive(folder):
                     yield folder
             return
-        folder = self._found(out)
+        folder = self._leaders_folder(out)
         with self._alive(folder):
             yield folder
 
@@ -100,7 +100,7 @@ class Crew:
             self._thread.join()
         shutil.rmtree(self._room)
 
-    def _found(self, out: Path) -> Path:
+    def _leaders_folder(self, out: Path) -> Path:
         """The leader's folder, once it is there; nobody else's."""
         pattern = hidden_name(glob.escape(out.name), "*", self._key)
         end = time.monotonic() + _SILENT
@@ -163,7 +163,7 @@ class Crew:
                 raise _failure(f"rank {rank} gave no sign of life for {_SILENT:.0f} s")
 
 
-ALONE = Crew()
+SINGLE = Crew()
 
 
 def of_job(environ: Mapping[str, str]) -> Crew:

@@ -62,14 +62,14 @@ class Work:
 
     def _copied(self, progress: Progress | None) -> tuple[list[list[int]], int]:
         """Write the tensors; the checksums of each file's parts, and how much of the source was checked."""
-        mine = self.crew.share([file.size for file in self.layout.files])
+        share = self.crew.share([file.size for file in self.layout.files])
         ledger = Ledger(self.model.crcs)
-        same = [Pair(a, b, "ranks that must hold the same") for a, b in self.model.replicas]
+        replicas = [Pair(a, b, "ranks that must hold the same") for a, b in self.model.replicas]
         with Writeback() if self.options.fsync else nullcontext() as writeback:
-            files = [self.layout.files[number] for number in mine]
+            files = [self.layout.files[number] for number in share]
             copy = Copy(self.folder, files, progress, writeback, direct=self._direct)
             copy.allocate()
-            run(compare(same[self.crew.rank :: self.crew.count]), ledger, self.options.workers())
+            run(compare(replicas[self.crew.rank :: self.crew.count]), ledger, self.options.workers())
             run(copy.tasks(), ledger, self.options.workers(cached=self._moved and not self._direct))
         checked = ledger.check()
         my_crcs = copy.seal()
@@ -78,7 +78,7 @@ class Work:
         ):  # the leader's fsync is of what its own node has written
             for file in files:
                 sync(self.folder / file.name)
-        shares = self.crew.meet("copied", (list(zip(mine, my_crcs, strict=True)), checked))
+        shares = self.crew.meet("copied", (list(zip(share, my_crcs, strict=True)), checked))
         crcs = {number: file_crcs for pairs, _ in shares for number, file_crcs in pairs}
         noted = sum(entry.size for entries in self.model.crcs.values() for entry in entries)
         return [crcs[number] for number in sorted(crcs)], min(noted, sum(size for _, size in shares))
@@ -107,11 +107,16 @@ class Work:
                 message = f"{name} was written as {right.dtype}"
                 raise IntegrityError.of("checkpoint-roundtrip", message, where=name)
             pairs.append(Pair(left, right, "the source and what was written"))
-        mine = [pairs[number] for number in self.crew.share([pair.right.nbytes for pair in pairs])]
+        my_pairs = [pairs[number] for number in self.crew.share([pair.right.nbytes for pair in pairs])]
         files = {self.folder / file.name: file for file in self.layout.files}
         left_open = uncertain(files, dict(zip(files, crcs, strict=True)), again.crcs)
         ledger = Ledger(left_open)  # the source was checked when it was copied
-        run(compare(mine), ledger, self.options.workers(), frozenset(files) if self._direct else frozenset())
+        run(
+            compare(my_pairs),
+            ledger,
+            self.options.workers(),
+            frozenset(files) if self._direct else frozenset(),
+        )
         ledger.check()
         return again
 

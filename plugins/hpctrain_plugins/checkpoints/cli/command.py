@@ -188,7 +188,7 @@ def _carried_out(
         show = output.mapping
     else:
         with output.converting(out) as report_progress:
-            ours = crew.of_job(out.environ) if shared else crew.ALONE
+            ours = crew.of_job(out.environ) if shared else crew.SINGLE
             report = convert(checkpoint.path, target, place, options, report_progress, ours)
         show = output.done
         if not ours.leads:  # who knows of one share alone
