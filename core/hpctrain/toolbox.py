@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hpctrain.hooks.scan import Entry
     from hpctrain.hooks.scan import installed as installed_plugins
     from hpctrain.hooks.scan import names as installed_names
-    from hpctrain.plan.facts import VISIBLE as VISIBLE_GPUS
+    from hpctrain.plan.fact_layers import VISIBLE as VISIBLE_GPUS
     from hpctrain.plan.queues import nodes as node_count
     from hpctrain.plan.startup import SHARED as SHARED_START
     from hpctrain.plan.startup import best as best_start
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hpctrain.render.shell import owners as accepted_owners
     from hpctrain.render.shell import plain as plain_text
     from hpctrain.render.shell import quoted
-    from hpctrain.run.artefacts.artefact import differing as damaged_file
+    from hpctrain.run.artifacts.artifact import differing as damaged_file
     from hpctrain.run.disk.record import Record
     from hpctrain.run.steps.submit import UNCLEAR
     from hpctrain.run.system.files import make_folder
@@ -62,14 +62,14 @@ else:
             "Entry": "hpctrain.hooks.scan:Entry",
             "installed_plugins": "hpctrain.hooks.scan:installed",
             "installed_names": "hpctrain.hooks.scan:names",
-            "VISIBLE_GPUS": "hpctrain.plan.facts:VISIBLE",
+            "VISIBLE_GPUS": "hpctrain.plan.fact_layers:VISIBLE",
             "node_count": "hpctrain.plan.queues:nodes",
             "SHARED_START": "hpctrain.plan.startup:SHARED",
             "best_start": "hpctrain.plan.startup:best",
             "broadcast_pays": "hpctrain.plan.startup:broadcast_pays",
             "resolved_word": "hpctrain.render.shell:opened",
             "accepted_owners": "hpctrain.render.shell:owners",
-            "damaged_file": "hpctrain.run.artefacts.artefact:differing",
+            "damaged_file": "hpctrain.run.artifacts.artifact:differing",
             "plain_text": "hpctrain.render.shell:plain",
             "quoted": "hpctrain.render.shell:quoted",
             "make_folder": "hpctrain.run.system.files:make_folder",

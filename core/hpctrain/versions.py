@@ -24,4 +24,4 @@ RECORD = 1
 """`plan.json` and the events of `record.jsonl`."""
 
 MANIFEST = 1
-"""The manifest that lies beside a published artefact."""
+"""The manifest that lies beside a published artifact."""

@@ -2,7 +2,7 @@
 
 Each user writes into a folder of his own beside those of others, one file a finding, whole from the moment
 it can be seen: writers need no lock. Findings of others count where their owner is accepted, as with
-artefacts; a folder or link that somebody else could swap is refused. A finding is forgotten after a day, a
+artifacts; a folder or link that somebody else could swap is refused. A finding is forgotten after a day, a
 node with findings on two days after a week. `forgiven` takes back what was found before it.
 """
 

@@ -1,7 +1,7 @@
 """Which checkpoint to go on from: the newest that is complete and that its manifest confirms.
 
 A checkpoint's layout is data: a regular expression with a group `step` for the folder's name, and
-the file that is written last. The manifest is the one of published artefacts: a head, then size, digest and
+the file that is written last. The manifest is the one of published artifacts: a head, then size, digest and
 path of each file.
 """
 

@@ -9,7 +9,7 @@ from hpctrain.toolbox import asset_kind
 
 
 def placed(steps: tuple[Step, ...], name: str, asset: Asset, cluster: Cluster) -> tuple[Step, ...]:
-    """The steps of an asset, with the artefact of the last one in the folder for assets of that kind."""
+    """The steps of an asset, with the artifact of the last one in the folder for assets of that kind."""
     folder = _folder(name, asset, cluster)
     last = steps[-1]
     if not folder or last.makes is None:

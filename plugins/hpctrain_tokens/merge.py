@@ -16,7 +16,7 @@ Fill = Callable[["_Counted"], None]
 
 
 @dataclass(frozen=True)
-class Layout:
+class Destination:
     """Where a result goes: for each stream its files, in the order in which they may appear."""
 
     prefix: Path
@@ -74,18 +74,18 @@ class _Counted:
 
 
 class Merger:
-    """Writes the files of a layout from the shards of a work folder."""
+    """Writes the files of a destination from the shards of a work folder."""
 
-    def __init__(self, layout: Layout, folder: Path, count: int, tokens: int) -> None:
-        self.layout, self.folder, self.count, self.tokens = layout, folder, count, tokens
+    def __init__(self, destination: Destination, folder: Path, count: int, tokens: int) -> None:
+        self.destination, self.folder, self.count, self.tokens = destination, folder, count, tokens
 
     def _fill(self, target: Path) -> Fill:
         """What writes the file of this name."""
         if target.suffix == ".metadata":
             return self._metadata
         stream = "tokens"
-        for name in self.layout.work.streams:
-            if target.stem == self.layout.of(name).name:
+        for name in self.destination.work.streams:
+            if target.stem == self.destination.of(name).name:
                 stream = name
         if target.suffix in (".bin", ".ds"):
             return lambda file: self._tokens(stream, file)
@@ -103,14 +103,14 @@ class Merger:
             file.write(block)
 
     def _index(self, stream: str, file: _Counted) -> None:
-        if self.layout.work.options.compat == "nanotron":
+        if self.destination.work.options.compat == "nanotron":
             nanoset.write_index(file, self._lengths(stream))
         else:
-            indexed.write_index(file, lambda: self._lengths(stream), self.layout.work.code)
+            indexed.write_index(file, lambda: self._lengths(stream), self.destination.work.code)
 
     def _metadata(self, file: _Counted) -> None:
-        options = self.layout.work.options
-        file.write(nanoset.metadata(options.tokenizer, widths.size(self.layout.work.code), self.tokens))
+        options = self.destination.work.options
+        file.write(nanoset.metadata(options.tokenizer, widths.size(self.destination.work.code), self.tokens))
 
     def _lengths(self, stream: str) -> Iterator[int]:
         return chain.from_iterable(widths.read("i", block) for block in self._blocks(stream, "len"))

@@ -20,7 +20,7 @@ from typing import Any
 from hpctrain_tokens import fields, manifest, options, packed, pieces, pool, safely, sources
 from hpctrain_tokens.bad_rows import SOME, Ledger
 from hpctrain_tokens.faults import DataError
-from hpctrain_tokens.merge import Layout, Merger
+from hpctrain_tokens.merge import Destination, Merger
 from hpctrain_tokens.options import Options, Work
 from hpctrain_tokens.pieces import Piece
 from hpctrain_tokens.shard import Shard
@@ -66,9 +66,11 @@ def prepare(request: Request, tell: Tell = quiet) -> dict[str, Any]:
     with lock(folder, prefix):
         try:
             preparation = _Preparation(request, folder)
-            layout = Layout(prefix, preparation.work)
-            result = preparation.reused(layout) or preparation.finish(layout, *preparation.shards(tell))
-            return {**result, "prefix": str(layout.name), "reused": "reused" in result}
+            destination = Destination(prefix, preparation.work)
+            result = preparation.reused(destination)
+            if result is None:
+                result = preparation.finish(destination, *preparation.shards(tell))
+            return {**result, "prefix": str(destination.name), "reused": "reused" in result}
         except BaseException as error:
             _leave(folder, 1 if isinstance(error, DataError) else 0)
             raise
@@ -126,11 +128,11 @@ class _Preparation:
         self.key = self.work.key(self.tokenizer)
         self.folder = top / self.key[:12]
 
-    def reused(self, layout: Layout) -> dict[str, Any] | None:
+    def reused(self, destination: Destination) -> dict[str, Any] | None:
         """The manifest of an earlier result of the same content; an error when another one lies there."""
-        if not layout.last.exists() or self.request.force:
+        if not destination.last.exists() or self.request.force:
             return None
-        record = manifest.read(layout.manifest)
+        record = manifest.read(destination.manifest)
         if not self._matches(record):
             reason = (
                 "is of other data or options"
@@ -139,12 +141,12 @@ class _Preparation:
             )
             raise DataError.of(
                 "data-exists",
-                f"{layout.last.name} is there and {reason}",
-                file=str(layout.last),
+                f"{destination.last.name} is there and {reason}",
+                file=str(destination.last),
                 hint="another --output-prefix, or --force to replace it",
             )
         Ledger.of(record, self.request.on_bad, self.request.max_bad)
-        manifest.whole(record, layout.manifest.parent)
+        manifest.whole(record, destination.manifest.parent)
         _remove(self.top)
         return {**record, "reused": True}
 
@@ -175,20 +177,20 @@ class _Preparation:
             raise ledger.nothing(self.sources[0].name)
         return shards, ledger
 
-    def finish(self, layout: Layout, shards: Sequence[Shard], ledger: Ledger) -> dict[str, Any]:
+    def finish(self, destination: Destination, shards: Sequence[Shard], ledger: Ledger) -> dict[str, Any]:
         """The result from the shards: the index gets its name when all else is on the disk."""
-        merger = Merger(layout, self.folder, len(shards), sum(s.tokens for s in shards))
-        *before, last = layout.files()
+        merger = Merger(destination, self.folder, len(shards), sum(s.tokens for s in shards))
+        *before, last = destination.files()
         last.parent.mkdir(parents=True, exist_ok=True)
         hidden = last.with_name(f".{last.name}")
-        for old in reversed(layout.files()):
+        for old in reversed(destination.files()):
             old.unlink(missing_ok=True)
-        for path in (*before, hidden, layout.manifest):
+        for path in (*before, hidden, destination.manifest):
             safely.sweep(path)
         written = {path.name: merger.write(path) for path in before}
         written[last.name] = merger.write(hidden, last)
         result = self.manifest(shards, ledger, written)
-        manifest.write(layout.manifest, result)
+        manifest.write(destination.manifest, result)
         safely.settle(last.parent)
         hidden.replace(last)
         safely.settle(last.parent)

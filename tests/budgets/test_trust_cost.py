@@ -48,7 +48,7 @@ sys.exit(code)
 
 
 def test_trust_is_a_twentieth_of_a_submission(here: Product, tmp_path: Path) -> None:
-    """Of a run whose artefacts all exist, in a role that is shared with a project: there is much to judge."""
+    """Of a run whose artifacts all exist, in a role that is shared with a project: there is much to judge."""
     rows = "".join(f'a{n} = {{ command = ["bash", "-c", "echo {n} >$WORK"] }}\n' for n in range(ASSETS))
     site = tmp_path / "site.toml"
     site.write_text('[storage.assets]\nshare = "project"\nowners = ["@users", "somebody", "4711"]\n')

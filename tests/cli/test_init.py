@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.cli.shared import scaffold
+from hpctrain.cli.init import scaffold
 from hpctrain.hooks.scan import names
 from hpctrain.runfile.facts import load_cluster
 from hpctrain.runfile.reading.toml import loads

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.cli.shared import outputs, scaffold
+from hpctrain.cli.init import printed_facts, scaffold
 from hpctrain.errors import ConfigError
 from hpctrain.model.cluster import Cluster
 from hpctrain.runfile.facts import load_cluster
@@ -45,7 +45,7 @@ def written(tmp_path: Path, *paths: Path) -> tuple[Cluster, str]:
     """The facts of a new cluster from these outputs, and their text."""
     folder = tmp_path / "hpc_oak"
     folder.mkdir(exist_ok=True)
-    text = outputs.cluster_toml("oak", outputs.read(paths))
+    text = printed_facts.cluster_toml("oak", printed_facts.read(paths))
     (folder / "cluster.toml").write_text(text)
     return load_cluster(folder), text
 

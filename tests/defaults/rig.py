@@ -99,7 +99,7 @@ class World:
         return directory
 
     def published(self, made: Plan, step: str) -> Path:
-        """Where a step's artefact lies."""
+        """Where a step's artifact lies."""
         planned = made.step_named(step)
         assert planned is not None
         assert planned.step.makes is not None

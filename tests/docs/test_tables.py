@@ -115,7 +115,7 @@ def test_variables_of_a_job_are_listed(tmp_path: Path) -> None:
     paragraph = text.partition("Variables in every job")[2].partition("\n\n")[0]
     listed = {v for cell in words(paragraph) for v in cell.split() if v.isupper()}
     in_one_that_makes = {"WORK", "HPC_STRIPE", "HPC_SHARE", "HPC_OWNERS"}  # read by code/publish.sh
-    in_one_that_names_code = {"HPC_SOURCE"}  # plan/facts.py; this trainer has none
+    in_one_that_names_code = {"HPC_SOURCE"}  # plan/fact_layers.py; this trainer has none
     in_a_chain, of_command = {"HPC_STOP_FILE"}, {"HPC_START", "HPC_GLOBAL_BATCH_SIZE"}  # this one is neither
     of_slurm = {"HPC_BAD_NODES", "HPC_BAD_NODES_OWNERS"}  # plan/chain.py; on one computer there is one node
     of_others = in_one_that_makes | in_one_that_names_code | in_a_chain | of_command | of_slurm

@@ -218,7 +218,7 @@ FINDS: Mapping[str, Mapping[str, bytes]] = {
         "ids that are numbers": b'{"at": 1, "ids": [1, "a"], "tags": [], "jobs": []}',
         "an age of digits": b'{"at": ' + b"9" * 4000 + b', "ids": [], "tags": [], "jobs": []}',
     },
-    "manifest of an artefact": {
+    "manifest of an artifact": {
         "a size of digits": f"{_MANIFEST}{_DIGITS} {'a' * 64}  content/python\n".encode(),
         "a file outside": f"{_MANIFEST}1 {'a' * 64}  content/../../RAN\n".encode(),
         "a device": f"{_MANIFEST}1 {'a' * 64}  /dev/zero\n".encode(),

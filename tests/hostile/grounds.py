@@ -231,8 +231,8 @@ def tokens(folder: Path) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
 
 
-def artefact(folder: Path) -> None:
-    """A published artefact."""
+def artifact(folder: Path) -> None:
+    """A published artifact."""
     content = folder / ".hpc-venv-a.1/content"
     content.mkdir(parents=True)
     (content / "python").write_text("x")
@@ -332,7 +332,7 @@ GROUNDS: Mapping[str, Callable[[Path], None]] = {
     "model": model,
     "torch": torch,
     "tokens": tokens,
-    "artefact": artefact,
+    "artifact": artifact,
     "checkpoint": checkpoint,
     "chain": chain,
     "adapter": lora,

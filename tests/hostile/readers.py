@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpctrain.doctor import nodes
 from hpctrain.errors import HpctrainError
-from hpctrain.run.artefacts.artefact import differing
+from hpctrain.run.artifacts.artifact import differing
 from hpctrain.runfile.facts import load_facts
 from hpctrain_job import resume
 from hpctrain_job.files.trust import NOBODY_ELSE, artifact
@@ -27,8 +27,8 @@ def facts(argv: list[str]) -> int:
     return 0
 
 
-def artefact(argv: list[str]) -> int:
-    """Whether an artefact may be used, and is what was published."""
+def shared_artifact(argv: list[str]) -> int:
+    """Whether an artifact may be used, and is what was published."""
     print(artifact(argv[0], NOBODY_ELSE))
     print(differing(Path(argv[0])))
     return 0

@@ -334,10 +334,10 @@ TARGETS = (
         codes=(0, 2, 7),
     ),
     Target(
-        name="manifest of an artefact",
-        ground="artefact",
+        name="manifest of an artifact",
+        ground="artifact",
         file=".hpc-venv-a.1/MANIFEST",
-        main=READERS + "artefact",
+        main=READERS + "shared_artifact",
         argv=("venv-a",),
         codes=(0, 7),
     ),

@@ -20,7 +20,7 @@ from hpctrain.model.cluster import (
     Storage,
 )
 from hpctrain.model.duration import Duration
-from hpctrain.model.network import NetVar, Network
+from hpctrain.model.network import Network, TrainingVar
 from hpctrain.model.run import Asset, Environment, Resources, RunSpec, TrainSpec
 from hpctrain.model.step import Artifact, Launch, Need, Ranks, Step
 from hpctrain.model.train import Train
@@ -41,8 +41,8 @@ def cluster() -> Cluster:
         network=Network(
             source="doc",
             var=(
-                NetVar(name="NCCL_NET", value="OFI", why="else TCP", source="doc", nodes="many"),
-                NetVar(name="CACHE", value="/tmp/${USER}/x", why="shared disks are slow", source="doc"),
+                TrainingVar(name="NCCL_NET", value="OFI", why="else TCP", source="doc", nodes="many"),
+                TrainingVar(name="CACHE", value="/tmp/${USER}/x", why="shared disks are slow", source="doc"),
             ),
         ),
         place=(

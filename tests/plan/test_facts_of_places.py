@@ -13,7 +13,7 @@ from hpctrain.model.layer import Layer, Module
 from hpctrain.model.plan import Plan
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Launch, Need, Step
-from hpctrain.plan import facts, planner
+from hpctrain.plan import fact_layers, planner
 
 
 def planned(run: RunSpec, cluster: Cluster, hooks: Hooks) -> Plan:
@@ -88,8 +88,8 @@ def test_modules_are_not_loaded_for_a_container_that_ignores_them(
         name="train", commands=(), needs=frozenset({Need.TARGET}), inside=inside, launch=launch, trains=True
     )
     layers = (
-        facts.cluster_layer(cluster, train, technology),
-        facts.training_layer(cluster, train, run),
+        fact_layers.cluster_layer(cluster, train, technology),
+        fact_layers.training_layer(cluster, train, run),
     )
     modules = [module for layer in layers for module in layer.modules]
     assert modules == ([Module.parse("gcc"), Module.parse("nccl")] if loaded else [])
@@ -108,7 +108,7 @@ def gpu_layer(cluster: Cluster, gpus: int, **changes: Any) -> Layer:
         launch=Launch(gpus_per_node=gpus),
         trains=changes.get("trains", True),
     )
-    return facts.cluster_layer(cluster, step, "venv")
+    return fact_layers.cluster_layer(cluster, step, "venv")
 
 
 @pytest.mark.parametrize(

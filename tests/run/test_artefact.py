@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.run.artefacts.artefact import differing
+from hpctrain.run.artifacts.artifact import differing
 from tests.house.sources import ROOT
 
 PUBLISH = ROOT / "core/hpctrain/render/publish.sh"

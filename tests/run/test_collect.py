@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from hpctrain.run.artefacts import collect
+from hpctrain.run.artifacts import collect
 from hpctrain.run.disk.directory import RunDirectory
 from tests.run.test_publish import BUILD, bash, kill_group, left, only_target, start, verified
 

@@ -14,7 +14,7 @@ import pytest
 
 from hpctrain.model.run import Resources, RunSpec
 from hpctrain.model.step import Launch, Ranks, Step
-from hpctrain.plan.facts import training_layer
+from hpctrain.plan.fact_layers import training_layer
 from hpctrain.run.prepare import jobzip
 from hpctrain.runfile.facts import load_facts
 from hpctrain_job.fabric.lines import NodeNetwork

@@ -208,7 +208,7 @@ def test_a_full_disk_publishes_nothing(small_disk: Path) -> None:
     assert list(small_disk.iterdir()) == []
 
 
-def test_anothers_artefact_is_used_only_when_its_owner_is_accepted(tmp_path: Path) -> None:
+def test_anothers_artifact_is_used_only_when_its_owner_is_accepted(tmp_path: Path) -> None:
     needs("root", os.geteuid() == 0, "only root can give a file to another user")
     link = tmp_path / "env"
     bash(BUILD, link, "theirs")

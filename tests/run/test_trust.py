@@ -75,7 +75,7 @@ def content_of(work: Path, name: str, chance: random.Random) -> None:
 
 
 def tree(root: Path, chance: random.Random) -> Path:
-    """A folder, an artefact in it, and up to a few things wrong with them."""
+    """A folder, an artifact in it, and up to a few things wrong with them."""
     folders = folders_of(root, chance)
     name = chance.choice(["venv-0a", "a b", "x.sqsh"])
     link = folders[-1] / name
@@ -127,7 +127,7 @@ def judged(project: Path, link: Path, owners: str = "") -> str:
 
 @pytest.fixture
 def published(project: Path) -> Path:
-    """An artefact of the user in a shared folder of the project."""
+    """An artifact of the user in a shared folder of the project."""
     link = project / "hpctrain/env/venv-aaa"
     done = bash_as(USER, PUBLISH_ONE.format(text="good"), project, LINK=str(link), HPC_SHARE="project")
     assert done.returncode == 0, done.stderr
@@ -188,7 +188,7 @@ def test_what_somebody_else_plants_is_not_used(published: Path, project: Path, p
     assert bash_as(USER, 'hpc_begin "$LINK"', project, LINK=str(link)).returncode == 7
 
 
-def test_a_whole_artefact_of_somebody_else_needs_her_name_among_the_owners(
+def test_a_whole_artifact_of_somebody_else_needs_her_name_among_the_owners(
     published: Path, project: Path
 ) -> None:
     link = published.with_name("venv-bbb")

@@ -36,7 +36,7 @@ PUBLISHED = f'hpc_begin "$LINK" && mkdir "$WORK" && {EVIL} >"$WORK/program" && h
 AWAY = 'cd "$PROJECT" && mv -T hpctrain "away.$RANDOM"'
 
 ATTACKS = {
-    "a whole artefact": PUBLISHED,
+    "a whole artifact": PUBLISHED,
     "a link": f'mkdir -p mine; {EVIL} >mine/program; ln -sn mine "$NAME"',
     "a link of hers to a whole folder of hers": (
         f'LINK=${{LINK%/*}}/x; {PUBLISHED}; ln -sn "$(readlink x)" "$NAME"'

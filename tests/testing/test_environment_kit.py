@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpctrain.cli.shared import scaffold
+from hpctrain.cli.init import scaffold
 from tests.testing.seeded import Fault, Verdicts, judged, seeded
 
 ARCHIVE = scaffold.technology("environment", "NAME")["hpctrain_NAME.py"]
@@ -63,13 +63,13 @@ FAULTS = {
     "the architecture is left out": Fault(
         "inputs=attrs.asdict(options), arch=arch",
         'inputs=attrs.asdict(options), arch="any"',
-        "another_architecture_is_another_artefact",
+        "another_architecture_is_another_artifact",
         "makes one NAME for x86_64 and aarch64",
     ),
     "it is built beside $WORK": Fault(
         'Var("WORK")',
         '"/opt/env"',
-        "an_artefact_is_written_where_core_publishes_it",
+        "an_artifact_is_written_where_core_publishes_it",
         'none of its commands names Var("WORK")',
     ),
     "another one is entered": Fault(

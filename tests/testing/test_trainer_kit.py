@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpctrain.cli.shared import scaffold
+from hpctrain.cli.init import scaffold
 from tests.testing.seeded import Fault, Verdicts, judged, seeded
 
 FILES = scaffold.technology("trainer", "oak")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.cli.shared import scaffold
+from hpctrain.cli.init import scaffold
 from tests.patience import PATIENCE
 
 

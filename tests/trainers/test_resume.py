@@ -101,7 +101,7 @@ def test_damage_is_found_and_the_one_before_is_taken(tmp_path: Path, hurt: objec
     assert says in said[0]
 
 
-def test_the_manifest_has_the_form_of_published_artefacts(tmp_path: Path) -> None:
+def test_the_manifest_has_the_form_of_published_artifacts(tmp_path: Path) -> None:
     path = _checkpoint(tmp_path, 1)
     head, *lines = (path / resume.MANIFEST).read_text().splitlines()
     assert head == "# hpctrain manifest 1"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpctrain.cli.shared import outputs
+from hpctrain.cli.init import printed_facts
 from hpctrain.runfile.facts import load_cluster
 from tests.twin.fixtures import Start
 from tests.twin.slurmconf import rows
@@ -29,7 +29,7 @@ def test_facts_are_read_back_from_a_real_slurm(name: str, twin: Start, tmp_path:
         path.mkdir()
     for file, line in PROGRAMS.items():
         (source / file).write_text(one.sh(line))
-    (folder / "cluster.toml").write_text(outputs.cluster_toml("read", outputs.read([source])))
+    (folder / "cluster.toml").write_text(printed_facts.cluster_toml("read", printed_facts.read([source])))
     read, facts = load_cluster(folder), one.site.cluster
     times: dict[str, float] = {}
     for row in rows(one.site):

@@ -24,7 +24,7 @@ LAID = (
 )
 
 
-def test_the_document_s_steps_end_with_its_artefacts(twin: Start) -> None:
+def test_the_document_s_steps_end_with_its_artifacts(twin: Start) -> None:
     alps = prepared(twin("alps"))
     assert alps.run("bash", "-c", LAID).returncode == 0
     stand_in = WALKS / "nanotron"

@@ -116,7 +116,7 @@ def logs(user: User) -> str:
     return user.twin.run("bash", "-c", "tail -n15 /scratch/*/alice*/hpctrain/runs/*/*/logs/*").stdout[-12000:]
 
 
-def test_the_document_s_steps_end_with_its_artefacts(user: User, torch: None) -> None:
+def test_the_document_s_steps_end_with_its_artifacts(user: User, torch: None) -> None:
     digest = user.twin.sh(f"sha256sum {user.folder}/served/cli.tar.gz").split()[0]
     serve = "/usr/bin/python3 -m http.server 8099 --bind 127.0.0.1 --directory served >/dev/null 2>&1 &"
     more = {

@@ -56,7 +56,7 @@ def typed(user: User, *words: str) -> subprocess.CompletedProcess[str]:
     return user.twin.run("bash", "-lc", line, user="alice", cwd=user.folder, timeout=540, env=env)
 
 
-def test_the_document_s_steps_end_with_its_artefacts(user: User) -> None:
+def test_the_document_s_steps_end_with_its_artifacts(user: User) -> None:
     done = typed(user, "bash leonardo.sh")
     assert done.returncode == 0, done.stdout + done.stderr + logs(user)
     for said in (

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.twin, pytest.mark.slow]
 WALKS = ROOT / "tests/e2e/walks"
 
 
-def test_the_walk_ends_with_named_artefacts(twin: Start) -> None:
+def test_the_walk_ends_with_named_artifacts(twin: Start) -> None:
     if rootfs.apptainer(rootfs.path()).startswith("stand-in"):
         pytest.skip("apptainer is a stand-in here")
     olivia = ready(twin("olivia"))

@@ -9,7 +9,7 @@ import attrs
 from hpctrain.doctor.question import MOST, Answer, Finding, Question, Verdict, first_line
 from hpctrain.doctor.site import Site
 from hpctrain.model.layer import Module
-from hpctrain.model.network import NetVar
+from hpctrain.model.network import TrainingVar
 from hpctrain.model.plan import Binding
 from hpctrain.model.words import template
 from hpctrain.render.shell import name, quoted, word
@@ -156,12 +156,12 @@ def _of_module(site: Site, use: str, entry: str, code: str, source: str, err: st
     return attrs.evolve(line, verdict=verdict, found=f"does not: {reason}"[:MOST], todo=todo)
 
 
-def _defaults(site: Site) -> tuple[NetVar, ...]:
+def _defaults(site: Site) -> tuple[TrainingVar, ...]:
     """Variables that only count where no module sets them."""
     return tuple(var for var in site.cluster.network.var if var.how == "default" and not var.unless)
 
 
-def _of_default(var: NetVar, value: str) -> Iterator[Finding]:
+def _of_default(var: TrainingVar, value: str) -> Iterator[Finding]:
     """A module's own value wins: worth a line where it is another one."""
     if value and "$" not in var.value:
         is_equal = value == var.value

@@ -14,7 +14,7 @@ import attrs
 from attrs import frozen
 
 from hpctrain.model.duration import Duration
-from hpctrain.model.network import NetVar, Network
+from hpctrain.model.network import Network, TrainingVar
 from hpctrain.model.step import Need
 from hpctrain.model.words import Word, template
 
@@ -192,7 +192,7 @@ class Storage:
     share: Literal["me", "project"] = "me"
     """Who may read what is published here."""
     owners: tuple[str, ...] = ()
-    """Users, besides yourself, whose artefacts you use: by name, or "@group" for all of a group; {account}
+    """Users, besides yourself, whose artifacts you use: by name, or "@group" for all of a group; {account}
     and {project} are those of the run."""
     writable: tuple[str, ...] = ()
     """The places whose steps may write here, where others see it read-only: ["login"]; empty: all of them."""
@@ -329,7 +329,7 @@ class Cluster:
     queue: tuple[Queue, ...] = ()
     storage: Mapping[str, Storage]
     modules: Modules | None = None
-    var: tuple[NetVar, ...] = ()
+    var: tuple[TrainingVar, ...] = ()
     """Variables of the training step that are not the network's: caches, tuning."""
     operator: str = ""
     """Who runs it."""
@@ -366,7 +366,7 @@ class Cluster:
         return facts.account.replace("{project}", self.project_of(account)).replace("{account}", account)
 
     def owners_of(self, role: str) -> tuple[Word, ...]:
-        """The users besides oneself whose artefacts of this role are used; the account is bound late."""
+        """The users besides oneself whose artifacts of this role are used; the account is bound late."""
         facts = self.storage.get(role)
         if facts is None:
             return ()

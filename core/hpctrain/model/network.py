@@ -16,7 +16,7 @@ SPAN = re.compile(r"(?:(?:<=|>=|<|>|)\d+(?:\.\d+)*)(?:,(?:<=|>=|<|>|)\d+(?:\.\d+
 
 
 @frozen(kw_only=True)
-class NetVar:
+class TrainingVar:
     """One variable of the training step; `nodes` says when, where "many" is two or more.
 
     `${NAME}` in its value is a variable of the job: `/tmp/${USER}/cache-${HPC_JOB}`.
@@ -92,7 +92,7 @@ class Network:
     says so: `[resources] on_slow_network`."""
     interface: str = ""
     """The device of the fast network (hsn0); for your own hooks, core reads it nowhere."""
-    var: tuple[NetVar, ...] = ()
+    var: tuple[TrainingVar, ...] = ()
     """Variables of training, each with its reason."""
     modules: tuple[str, ...] = ()
     """Modules of training on two or more nodes, written as those of `[modules]`."""

@@ -150,11 +150,11 @@ class Survey:
     is_on_cluster: bool
     """False: this is not the cluster, so what exists is not known here."""
     artifact_exists: Mapping[str, bool] = attrs.field(factory=dict)
-    """Step name -> its artefact exists, and may be used."""
+    """Step name -> its artifact exists, and may be used."""
     owners: Mapping[str, str] = attrs.field(factory=dict)
-    """Step name -> the other user whose artefact it is: an accepted one, and as it was published."""
+    """Step name -> the other user whose artifact it is: an accepted one, and as it was published."""
     refusals: Mapping[str, Refusal] = attrs.field(factory=dict)
-    """Step name -> why what stands at its artefact's place is neither used nor replaced."""
+    """Step name -> why what stands at its artifact's place is neither used nor replaced."""
     free_gb: Mapping[str, float] = attrs.field(factory=dict)
     """Storage role -> free space there."""
     jobs: tuple[JobState, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpctrain.model.cluster import Queue
-from hpctrain.model.network import NetVar
+from hpctrain.model.network import TrainingVar
 from hpctrain.model.plan import Plan, PlannedStep
 from hpctrain.model.words import Word
 from hpctrain.plan.words import word_text
@@ -117,7 +117,7 @@ def _nodes(row: Queue) -> str:
     return f"{row.min_nodes} to {row.max_nodes}" if row.max_nodes else f"{row.min_nodes} or more"
 
 
-def _absent(plan: Plan, row: NetVar) -> Iterator[tuple[str, str]]:
+def _absent(plan: Plan, row: TrainingVar) -> Iterator[tuple[str, str]]:
     yield "because", _reason(plan, row)
     yield "value", row.value
     yield "why", row.why
@@ -126,7 +126,7 @@ def _absent(plan: Plan, row: NetVar) -> Iterator[tuple[str, str]]:
         yield "fact", f"{source.title}, {source.checked}"
 
 
-def _reason(plan: Plan, row: NetVar) -> str:
+def _reason(plan: Plan, row: TrainingVar) -> str:
     use = plan.run.environment.use
     if use in row.unless:
         return f"the environment technology {use} decides it itself"

@@ -16,7 +16,7 @@ from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Launch, Pin, Step
 from hpctrain.model.train import Train
 from hpctrain.model.words import Loc, Secret, Var, Word, locs_in, words_in
-from hpctrain.plan import facts, queues
+from hpctrain.plan import fact_layers, queues
 from hpctrain.plan.fold import LeveledLayer, fold
 from hpctrain.plan.place import Placed
 from hpctrain.plan.variables import Level
@@ -109,22 +109,23 @@ def _layers(decisions: Decisions, item: Placed, network: tuple[Layer, ...]) -> l
     step, cluster = item.step, decisions.cluster
     from_hooks = decisions.ask("surround", step=step) or ()
     layers = [
-        LeveledLayer(Level.CORE, facts.core_layer(step)),
-        LeveledLayer(Level.PLACE, facts.place_layer(item.place)),
-        LeveledLayer(Level.CLUSTER, facts.cluster_layer(cluster, step, decisions.run.environment.use)),
-        LeveledLayer(Level.CLUSTER, facts.training_layer(cluster, step, decisions.run)),
+        LeveledLayer(Level.CORE, fact_layers.core_layer(step)),
+        LeveledLayer(Level.PLACE, fact_layers.place_layer(item.place)),
+        LeveledLayer(Level.CLUSTER, fact_layers.cluster_layer(cluster, step, decisions.run.environment.use)),
+        LeveledLayer(Level.CLUSTER, fact_layers.training_layer(cluster, step, decisions.run)),
         LeveledLayer(Level.STEP, step.layer),
         *(LeveledLayer(_level(layer), layer) for layer in from_hooks),
     ]
     if step.trains:
-        layers.append(LeveledLayer(Level.CORE, facts.secrets_layer(decisions.run)))
+        layers.append(LeveledLayer(Level.CORE, fact_layers.secrets_layer(decisions.run)))
         layers += [LeveledLayer(_level(layer), layer) for layer in network]
         layers.append(LeveledLayer(Level.TRAINER, decisions.train_layer))
         if decisions.train is not None:
-            layers.append(LeveledLayer(Level.CORE, facts.logs_layer(decisions.run, cluster, step)))
+            layers.append(LeveledLayer(Level.CORE, fact_layers.logs_layer(decisions.run, cluster, step)))
         layers.append(LeveledLayer(Level.RUN_FILE, _run_file_layer(decisions.run)))
-    if decisions.code is not None and facts.SOURCE in _words(step, [leveled.layer for leveled in layers]):
-        layers.append(LeveledLayer(Level.CORE, facts.source_layer(decisions.code)))
+    words = _words(step, [leveled.layer for leveled in layers])
+    if decisions.code is not None and fact_layers.SOURCE in words:
+        layers.append(LeveledLayer(Level.CORE, fact_layers.source_layer(decisions.code)))
     return layers
 
 
@@ -137,7 +138,7 @@ def _run_file_layer(run: RunSpec) -> Layer:
 
 
 def _level(layer: Layer) -> Level:
-    return Level.SITE if layer.source.startswith("hooks:") else Level.NETWORK
+    return Level.SITE if layer.source.startswith("hooks:") else Level.PLUGINS
 
 
 def _binds(

@@ -14,7 +14,7 @@ from hpctrain.model.run import Asset, Origin, RunSpec
 from hpctrain.model.step import After, Launch, Need, Pin, Step
 from hpctrain.model.train import Configs, Train
 from hpctrain.model.words import Cmd, Join, Loc, Var, Word
-from hpctrain.plan import chain, facts, queues
+from hpctrain.plan import chain, fact_layers, queues
 from hpctrain.plan.around import Decisions, surround
 from hpctrain.plan.encode import digest
 from hpctrain.plan.goal import Goal
@@ -164,7 +164,7 @@ class _Planning:
         """The training, and before it what its trainer prepares and what proves that it needs no network."""
         if not self.run.train.use:
             return []
-        code = {CODE: facts.SOURCE, ORIGIN: self.assets[CODE]} if CODE in self.assets else {}
+        code = {CODE: fact_layers.SOURCE, ORIGIN: self.assets[CODE]} if CODE in self.assets else {}
         self.train = self.ask(
             "train_command", assets={**self.assets, **code}, pins=self.pins, configs=self._configs
         )

@@ -21,7 +21,7 @@ class Level(enum.IntEnum):
     """Facts of the place where the step runs."""
     CLUSTER = 2
     """Facts of the machine, the site's file among them: modules, variables, the network's tables."""
-    NETWORK = 3
+    PLUGINS = 3
     """What plugins answer to `configure_network` and `surround`."""
     ENVIRONMENT = 4
     """How the environment is entered: the answer to `enter_env`."""

@@ -94,7 +94,7 @@ class Graph:
     python: str
     nodes: tuple[Node, ...]
     owners: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Role -> the users besides this one whose artefacts are used."""
+    """Role -> the users besides this one whose artifacts are used."""
 
     @property
     def binding(self) -> Binding:

@@ -5,13 +5,13 @@
 #   PARENT/NAME -> .hpc-NAME.HOST.PID.RANDOM/content      one relative link, made atomically
 #   PARENT/.hpc-NAME.HOST.PID.RANDOM/MANIFEST             size and sha256 of every file, written last
 #
-# Content is built under a unique name and never moves (a prefix does not survive a move). The artefact
+# Content is built under a unique name and never moves (a prefix does not survive a move). The artifact
 # exists if and only if its link resolves; of several builders the first wins. There is no lock: Lustre
 # may lack flock, and a link needs none.
 #
 #   hpc_exists LINK || { hpc_begin LINK && build_into "$WORK" && hpc_publish LINK; }
 #
-# HPC_OWNERS   users besides you whose artefacts you accept, separated by spaces
+# HPC_OWNERS   users besides you whose artifacts you accept, separated by spaces
 # HPC_SHARE    "project": your group may read what you publish, and publish beside it
 # HPC_STRIPE   a command that gets each new folder before its first file (lfs setstripe …)
 
@@ -241,7 +241,7 @@ hpc_begin() {
     export WORK=$folder/content
 }
 
-# Write MANIFEST for ./content, the artefact NAME. Sizes and sums come from one sorted list, so that line n is the same file.
+# Write MANIFEST for ./content, the artifact NAME. Sizes and sums come from one sorted list, so that line n is the same file.
 _hpc_manifest() {
     find content -type f -print0 | LC_ALL=C sort -z >FILES &&
         xargs -0 -r stat -c %s -- <FILES >SIZES &&

@@ -190,7 +190,7 @@ def _outer(plan: Plan, binding: Binding, shape: Shape, *, secrets: bool) -> list
 
 
 def _shared(role: str, plan: Plan, binding: Binding) -> list[str]:
-    """How the role's file system wants to be written to. A shared role's artefacts are readable by the
+    """How the role's file system wants to be written to. A shared role's artifacts are readable by the
     project; those of others are used only from accepted owners."""
     storage = plan.cluster.storage.get(role)
     if storage is None:

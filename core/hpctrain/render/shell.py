@@ -37,7 +37,7 @@ def opened(word: Word, binding: Binding) -> Word:
 
 
 def owners(cluster: Cluster, role: str, binding: Binding) -> tuple[str, ...]:
-    """The users besides this one whose artefacts of a role are used.
+    """The users besides this one whose artifacts of a role are used.
 
     They are as the rule of trust takes them; of an account that nobody named there are none.
     """

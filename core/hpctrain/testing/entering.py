@@ -1,6 +1,6 @@
 """A run of two nodes, really started: job.sh, node.sh, rank.sh and task.sh in bash, around a stand-in.
 
-Every artefact is published by the job itself, filled with a stand-in instead of what its own commands would
+Every artifact is published by the job itself, filled with a stand-in instead of what its own commands would
 make: so nothing is downloaded, and the way in is the real one.
 """
 

@@ -79,14 +79,14 @@ class BuildChecks(EnvironmentBase):
         else:
             none([f"{key} is taken without a word: Options is an attrs class with a field for each key"])
 
-    def test_an_artefact_is_written_where_core_publishes_it(self, tmp_path: Path) -> None:
+    def test_an_artifact_is_written_where_core_publishes_it(self, tmp_path: Path) -> None:
         none(
             f'step {planned.name} makes {planned.step.makes.name}, and none of its commands names Var("WORK")'
             for planned in self.session(ONE_NODE, tmp_path).plan().steps
             if planned.step.makes and not _names_work(planned.step)
         )
 
-    def test_another_architecture_is_another_artefact(self, tmp_path: Path) -> None:
+    def test_another_architecture_is_another_artifact(self, tmp_path: Path) -> None:
         session = self.session(ONE_NODE, tmp_path)
         on_x86, on_arm = (_keys(session, arch) for arch in ("x86_64", "aarch64"))
         none(
@@ -98,12 +98,12 @@ class BuildChecks(EnvironmentBase):
     def test_what_is_entered_is_what_is_built(self, tmp_path: Path) -> None:
         session = self.session(ONE_NODE, tmp_path)
         plan = session.plan()
-        artefacts = [planned.step.makes.loc for planned in plan.steps if planned.step.makes]
+        artifacts = [planned.step.makes.loc for planned in plan.steps if planned.step.makes]
         none(
             f"enter_env goes to {loc.role}/{loc.path}, and the steps of build_env make "
-            f"{', '.join(f'{m.role}/{m.path}' for m in artefacts) or 'nothing'}: use one Artifact for both"
+            f"{', '.join(f'{m.role}/{m.path}' for m in artifacts) or 'nothing'}: use one Artifact for both"
             for loc in _entered(environment_layer(session))
-            if not any(below(loc, artefact) for artefact in artefacts)
+            if not any(below(loc, artifact) for artifact in artifacts)
         )
 
 

@@ -1,4 +1,4 @@
-"""Whose files may be used: the one rule for artefacts and run directories; publish.sh has the same in bash.
+"""Whose files may be used: the one rule for artifacts and run directories; publish.sh has the same in bash.
 
 Owners and modes of the names on the way decide, never the owner of what a link points to: a user of your
 group may point a link of his at a folder of yours. `tests/run/test_trust.py` holds both to one answer.
@@ -18,7 +18,7 @@ from enum import Enum
 from pathlib import Path
 
 HEAD = "# hpctrain manifest 1 "
-"""Begins a manifest; the name of its artefact follows."""
+"""Begins a manifest; the name of its artifact follows."""
 MANIFEST_MOST = 64 << 20
 """Bytes of a manifest, which names half a million files with that; one that is cut there is none of ours."""
 LINKS_MOST = 40
@@ -28,12 +28,12 @@ _ROW = re.compile(rb"(0|[1-9][0-9]{0,17}) \\?[0-9a-f]{64}  content(/.*)?\Z", re.
 
 
 class Verdict(Enum):
-    """What stands at the place of an artefact."""
+    """What stands at the place of an artifact."""
 
     EXISTS = "exists"
     MISSING = "missing"
     STALE = "stale"
-    """A link of ours that leads to nothing, or to what is not its artefact: it is made anew."""
+    """A link of ours that leads to nothing, or to what is not its artifact: it is made anew."""
     REFUSED = "refused"
     """Something that is neither used nor replaced."""
 
@@ -174,7 +174,7 @@ def artifact(link: str, accepted: Accepted) -> Judgement:
 
 
 def rows(manifest: bytes, name: str) -> list[bytes] | None:
-    """The lines of the manifest of the artefact `name`; None when it is another's, or lists files outside."""
+    """The lines of the manifest of the artifact `name`; None when it is another's, or lists files outside."""
     head, _, text = manifest.partition(b"\n")
     if head != os.fsencode(HEAD + escaped(name)) or (text and not text.endswith(b"\n")):
         return None
@@ -218,7 +218,7 @@ def _content_fault(parent: str, name: str, target: str, accepted: Accepted) -> s
     except OSError as error:
         return f"cannot be read: {(error.strerror or '').lower()}"
     if lines is None:
-        return "has a manifest of another artefact"
+        return "has a manifest of another artifact"
     return "has an empty manifest" if not lines and has_files(f"{base}/content") else ""
 
 

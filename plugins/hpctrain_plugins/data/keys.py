@@ -1,4 +1,4 @@
-"""What an artefact's key says of the assets that it is made from."""
+"""What an artifact's key says of the assets that it is made from."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ say "11. logs and outputs"
 ls "$work"/runs/walk/*/logs
 tail -n 1 "$work"/logs/walk_*.out
 
-say "12. named artefacts and hashes"
+say "12. named artifacts and hashes"
 cd "$project/hpctrain"
 sha256sum containers/pytorch-*_amd64.sif overlays/myenv_*_amd64.sqsh containers/packages-*.txt
 cd "$work/checkpoints"

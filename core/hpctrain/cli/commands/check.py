@@ -32,7 +32,7 @@ def command(
 ) -> int:
     """Report everything that is wrong with a run file; exit 0 when it is valid (for at least one --on)."""
     if trainer is not None:
-        from hpctrain.cli.shared.check_files import check
+        from hpctrain.cli.shared.trainer_files import check
 
         return check(out, trainer, [p for p in (run_file, *more) if p], gpus or nodes or 1, nodes or 0)
     if more or gpus or nodes:
@@ -62,7 +62,7 @@ def command(
 
 
 def _problems(out: Out, session: Session | HpctrainError) -> list[Problem]:
-    from hpctrain.cli.shared.data_check import data_problems
+    from hpctrain.cli.shared.data_checks import data_problems
 
     if isinstance(session, HpctrainError):
         return list(session.problems)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.cli.shared.data_check import judge_data
+from hpctrain.cli.shared.data_checks import judge_data
 from hpctrain.cli.shared.opening import open_session, run_options
 from hpctrain.plan import chain
 from hpctrain.run.this_computer import is_here

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from hpctrain.cli.init import scaffold
 from hpctrain.cli.out import Out
-from hpctrain.cli.shared import scaffold
 from hpctrain.errors import ConfigError, HpctrainError, Problem
 from hpctrain.model.names import is_name
 from hpctrain.render.shell import quoted
@@ -140,7 +140,7 @@ def _cluster(out: Out, name: str, like: str, paths: tuple[Path, ...]) -> dict[st
     """The files of a cluster, its facts from outputs where there are any."""
     if not paths:
         return scaffold.plugin(name, scaffold.facts_like(name, like))
-    from hpctrain.cli.shared.outputs import cluster_toml, read
+    from hpctrain.cli.init.printed_facts import cluster_toml, read
 
     printed = read(paths)
     out.warn(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hpctrain.cli.out import Out
-from hpctrain.cli.shared.data_check import judge_data
+from hpctrain.cli.shared.data_checks import judge_data
 from hpctrain.cli.shared.opening import open_session, run_options
 from hpctrain.cli.shared.step_lines import StepLines
 from hpctrain.cli.shared.submitting import begin, ended, lock_first

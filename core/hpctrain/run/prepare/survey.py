@@ -1,4 +1,4 @@
-"""What this machine says now: which artefacts exist and how much space is free. Reads only."""
+"""What this machine says now: which artifacts exist and how much space is free. Reads only."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _existing(path: Path) -> Path:
 
 
 def standing(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judgement]]:
-    """Step -> the role in which its artefact lies, and what stands there; no sums are compared."""
+    """Step -> the role in which its artifact lies, and what stands there; no sums are compared."""
     from hpctrain.render import shell  # a plan elsewhere looks at nothing
     from hpctrain_job.files import trust  # a plan elsewhere looks at nothing
 
@@ -145,12 +145,12 @@ def standing(plan: Plan, binding: Binding) -> dict[str, tuple[str, trust.Judgeme
 
 
 def _compared(judged: trust.Judgement, state: Path | None) -> trust.Judgement:
-    """The judgement of somebody else's artefact, with what its manifest says of its files."""
+    """The judgement of somebody else's artifact, with what its manifest says of its files."""
     from hpctrain_job.files import trust  # a plan elsewhere looks at nothing
 
     if judged.verdict is not trust.Verdict.EXISTS or not judged.is_foreign:
         return judged
-    from hpctrain.run.artefacts.comparing import damage  # most plans use nobody else's
+    from hpctrain.run.artifacts.comparing import damage  # most plans use nobody else's
 
     file = damage(Path(judged.path), state)
     if not file:

@@ -17,7 +17,7 @@ from hpctrain.errors import HpctrainError, IntegrityError, StepFailed
 from hpctrain.model.job import Event, State
 from hpctrain.model.step import After, When
 from hpctrain.render.graph import Graph, Node
-from hpctrain.run.artefacts.artefact import differing
+from hpctrain.run.artifacts.artifact import differing
 from hpctrain.run.disk import secrets
 from hpctrain.run.disk.directory import RunDirectory
 from hpctrain.run.steps.execute import run_step

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hpctrain.model.cluster import Cluster, Place, Policy, Queue, Source, Storage
-from hpctrain.model.network import PARTS, SPAN, NetVar, Network, Precedent
+from hpctrain.model.network import PARTS, SPAN, Network, Precedent, TrainingVar
 from hpctrain.runfile.faults import Check, Fault
 from hpctrain.runfile.judging.rules import check_keys, check_name, check_variables
 from hpctrain.runfile.keys import Keys, nearest
@@ -175,7 +175,7 @@ FACT_CHECKS: Mapping[Any, Check] = {
     (Cluster, "storage"): check_keys,
     (Cluster, "detect"): _check_patterns,
     (Source, "checked"): _check_day,
-    (NetVar, "name"): _check_variable,
+    (TrainingVar, "name"): _check_variable,
     (Network, "proof"): _check_pattern,
     (Network, "refuse"): _check_pattern,
     (Network, "stack"): _check_stack,

@@ -59,7 +59,7 @@ class PackagesSpec:
 
     @property
     def fetched_python(self) -> dict[str, bool]:
-        """What it adds to the keys of artefacts: nothing where the Python is the site's."""
+        """What it adds to the keys of artifacts: nothing where the Python is the site's."""
         return {"own_python": True} if self.own_python else {}
 
     @property

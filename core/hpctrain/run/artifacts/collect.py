@@ -22,7 +22,7 @@ _WORK = re.compile(r"\.hpc-.+\.(?P<host>[A-Za-z0-9-]*)\.(?P<pid>\d+)\.[0-9a-f]{8
 _LEFTOVER = re.compile(r"\.new-[0-9a-f]{32}\Z|\.gone-(hpc|new)-", re.ASCII)
 _GONE = ".gone-"
 _DEEPEST = 3
-"""Folders below a role's root in which artefacts are looked for."""
+"""Folders below a role's root in which artifacts are looked for."""
 
 
 @frozen(kw_only=True)

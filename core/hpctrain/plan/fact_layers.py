@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hpctrain.model.cluster import Cluster, Place
 from hpctrain.model.layer import Bind, EnvVar, How, Layer, Module, Scope
-from hpctrain.model.network import NetVar, Network
+from hpctrain.model.network import Network, TrainingVar
 from hpctrain.model.run import RunSpec
 from hpctrain.model.step import Launch, Need, Step
 from hpctrain.model.words import Cmd, Join, Loc, Secret, Var, Word, template
@@ -154,11 +154,11 @@ def _fabric(network: Network, launch: Launch, on_slow: str) -> tuple[Cmd, ...]:
     return (Cmd.of("hpc_fabric", *words),)
 
 
-def _rows(rows: Iterable[NetVar], source: str, when: Iterable[str], technology: str) -> Iterator[EnvVar]:
+def _rows(rows: Iterable[TrainingVar], source: str, when: Iterable[str], technology: str) -> Iterator[EnvVar]:
     return (_variable(row, source) for row in rows if row.nodes in when and technology not in row.unless)
 
 
-def _variable(row: NetVar, source: str) -> EnvVar:
+def _variable(row: TrainingVar, source: str) -> EnvVar:
     return EnvVar(
         name=row.name,
         value=template(row.value),

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from hpctrain.cli.shared import machine
+from hpctrain.cli.init import machine
 from hpctrain.errors import ConfigError
 from hpctrain.hooks import load as loading
 from hpctrain.hooks.scan import names

@@ -1,4 +1,4 @@
-"""Whether a published artefact is still what its manifest says, as `hpc_verify` in publish.sh."""
+"""Whether a published artifact is still what its manifest says, as `hpc_verify` in publish.sh."""
 
 from __future__ import annotations
 

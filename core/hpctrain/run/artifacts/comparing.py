@@ -8,15 +8,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from hpctrain.errors import HpctrainError
-from hpctrain.run.artefacts.artefact import differing
+from hpctrain.run.artifacts.artifact import differing
 from hpctrain.run.system import files
 
 FOLDER = "compared"
-"""Below the user's own state: a file for each artefact, with the state of its files in which it was whole."""
+"""Below the user's own state: a file for each artifact, with the state of its files in which it was whole."""
 
 
 def damage(link: Path, state: Path | None) -> str:
-    """The first file of somebody else's artefact that is not as it was published, or nothing.
+    """The first file of somebody else's artifact that is not as it was published, or nothing.
 
     Tens of gigabytes are not read again for each plan. Who writes to a file cannot hide it: its change time
     is the system's. What changes below the file system is found by the job, which compares every time.
@@ -33,7 +33,7 @@ def damage(link: Path, state: Path | None) -> str:
 
 
 def _stamp(link: Path) -> str:
-    """What changes with every change of the artefact's files."""
+    """What changes with every change of the artifact's files."""
     hashed = sha256()
     for path, status in _statuses(link.resolve().parent):
         row = (path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

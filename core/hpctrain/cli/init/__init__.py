@@ -1,0 +1,1 @@
+"""What `init` writes, and how it reads the answers of an unknown machine."""
