@@ -21,7 +21,7 @@ from hpctrain_plugins.checkpoints.copying.writing import Writer
 from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Tensor, whole
-from tests.checkpoints.models import LLAMA, make
+from tests.checkpoints.models import GPT_NEOX, LLAMA, make
 
 
 def cached(file: Path, at: int = 0) -> bool:
@@ -83,7 +83,7 @@ def test_whatever_lies_where_the_file_holds_it(tmp_path: Path, at: int, size: in
 def test_whatever_the_file_holds_is_read(tmp_path: Path, at: int, size: int) -> None:
     file, text = tmp_path / "file", os.urandom(at + size)
     file.write_bytes(text)
-    reader, room = Reader(Ledger({}), tmp_path), room_in(buffer(CHUNK), size, at)
+    reader, room = Reader(Ledger({}), frozenset({file})), room_in(buffer(CHUNK), size, at)
     reader.fill(whole("w", "U8", (size,), file, at).bands, room)
     reader.close()
     assert bytes(room) == text[at:]
@@ -92,7 +92,7 @@ def test_whatever_the_file_holds_is_read(tmp_path: Path, at: int, size: int) -> 
 def test_a_file_that_ends_too_early_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(CHUNK // 2 + 700))
-    reader = Reader(Ledger({}), tmp_path)
+    reader = Reader(Ledger({}), frozenset({file}))
     with pytest.raises(
         IntegrityError, match=f"ends at byte {CHUNK // 2 + 700}, {CHUNK // 2 - 700} bytes too early"
     ):
@@ -160,7 +160,7 @@ def test_there_and_back_past_the_page_cache(
         return first, last
 
     monkeypatch.setattr(Disk, "move", counted)
-    monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.is_local", lambda folder: True)
+    monkeypatch.setattr("hpctrain_plugins.checkpoints.work.is_local", lambda folder: True)
     convert(source, target, tmp_path / "disk", attrs.evolve(options, verify="roundtrip"))
     assert not asked(tmp_path) or sum(moved) > 500_000
     seen = len(moved)
@@ -180,6 +180,34 @@ def test_what_went_to_the_disk_is_not_left_in_memory(tmp_path: Path) -> None:
     convert(source, "hf", tmp_path / "out", ConvertOptions(verify="roundtrip"))
     assert cached(source / "model.safetensors", 2 << 20)
     assert not cached(tmp_path / "out/model.safetensors", 2 << 20)
+
+
+@pytest.mark.parametrize("harm", ["value", "padding", "noted"])
+def test_what_is_wrong_where_it_was_written_is_found_when_it_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    """A byte of a weight, one of the rows that fill up a vocabulary, or the checksum that a file notes."""
+    sealed, noted = Copy.seal, Copy.crcs
+
+    def damaged(self: Copy) -> list[list[int]]:
+        crcs = sealed(self)
+        parts = [(file, part) for file in self._files for part in file.parts]
+        padded = [(f, p) for f, p in parts if any(s.file is None for b in p.tensor.bands for s in b.strips)]
+        file, part = padded[0] if harm == "padding" else parts[0]
+        with (next(p for p in self._paths if p.match(file.name))).open("r+b") as written:
+            written.seek(part.offset + part.size - 1)
+            written.write(b"!")
+        return crcs
+
+    if harm == "noted":
+        monkeypatch.setattr(Copy, "crcs", lambda self, f: [crc ^ 1 for crc in noted(self, f)])
+    else:
+        monkeypatch.setattr(Copy, "seal", damaged)
+    source = make(tmp_path / "model", {**GPT_NEOX, "vocab_size": 251})
+    words = "differs between" if harm == "value" else "does not match its own"
+    with pytest.raises(IntegrityError, match=words):
+        convert(source, "neox", tmp_path / "out", ConvertOptions(tp=2, verify="roundtrip"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_any_layout_comes_out_as_it_was_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +231,7 @@ def test_any_layout_comes_out_as_it_was_planned(tmp_path: Path, monkeypatch: pyt
             run(copy.tasks(), Ledger({}), threads=3)
         written = [whole("w", "F32", p.tensor.shape, root / "file", p.offset) for p in parts]
         pairs = [Pair(part.tensor, again, "x") for part, again in zip(parts, written, strict=True)]
-        run(compare(pairs), Ledger({}), threads=3, disk=root)
+        run(compare(pairs), Ledger({}), threads=3, on_disk=frozenset({root / "file"}))
         assert (root / "file").read_bytes() == image
         (root / "file").unlink()
 

@@ -79,7 +79,7 @@ def test_one_thread_moves_bytes_in_memory_and_two_compute_or_wait_for_a_disk(
         engine.run(tasks, ledger, threads)
 
     monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.run", spied)
-    monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.is_local", lambda folder: local)
+    monkeypatch.setattr("hpctrain_plugins.checkpoints.work.is_local", lambda folder: local)
     convert(source, "hf", tmp_path / "out", ConvertOptions(**said))
     # of replicas, which are compared, and of the copy
     assert seen == (workers or [2, 2 if local else 1])

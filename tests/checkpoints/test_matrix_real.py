@@ -7,6 +7,7 @@ transformers too, which computes the logits of the model that was saved.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -22,7 +23,7 @@ from hpctrain_plugins.checkpoints.formats.hf.families import FAMILIES
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from tests.checkpoints import matrix
 from tests.checkpoints.conftest import HERE, TorchRun
-from tests.checkpoints.matrix import EQUAL, TARGETS, bits
+from tests.checkpoints.matrix import EQUAL, LACKS, TARGETS, bits
 from tests.checkpoints.models import LLAMA, make
 from tests.checkpoints.test_families_real import TABLED
 from tests.checkpoints.test_megatron_real import CASES
@@ -112,9 +113,8 @@ def _outcomes(made: Path, source: str, target: str, place: Path) -> dict[str, st
 def _cell(outcomes: dict[str, str], notes: list[str]) -> str:
     """The families that come back equal; the reasons of the others are notes."""
     equal = [f"`{family}`" for family, outcome in outcomes.items() if outcome == EQUAL]
-    reasons = {
-        matrix.cell(outcome, notes, "sources"): None for outcome in outcomes.values() if outcome != EQUAL
-    }
+    general = (re.sub(rf"^{LACKS}.*", "refused in the table above", outcome) for outcome in outcomes.values())
+    reasons = {matrix.cell(outcome, notes, "sources"): None for outcome in general if outcome != EQUAL}
     named = "all" if len(equal) == len(FAMILIES) else ", ".join(equal)
     return "; ".join(part for part in (named, " ".join(reasons)) if part)
 

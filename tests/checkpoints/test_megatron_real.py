@@ -33,6 +33,8 @@ _MODELS: dict[str, dict[str, Any]] = {
     "llama3": {"use_rope_scaling": True, "rotary_base": 500000, "kv_channels": 16},
     "qwen2": {"add_qkv_bias": True, "untie_embeddings_and_output_weights": False},
     "qwen3": {"qk_layernorm": True, "kv_channels": 16},
+    "arcee": {"swiglu": False, "squared_relu": True},
+    "smollm3": {"no_rope_freq": 4},
     "mixtral": _SPARSE,
     "qwen3_moe": {**_SPARSE, "qk_layernorm": True, "moe_router_pre_softmax": True},
 }
@@ -116,6 +118,12 @@ def _want_attention(settings: dict[str, Any], at: Callable[..., Array]) -> dict[
 
 
 def _want_dense(settings: dict[str, Any], at: Callable[..., Array]) -> dict[str, Array]:
+    if settings.get("squared_relu"):
+        ungated = {
+            "up": at("mlp.linear_fc1.weight", _INNER, 32),
+            "down": at("mlp.linear_fc2.weight", 32, _INNER),
+        }
+        return {f"mlp.{name}_proj.weight": part for name, part in ungated.items()}
     if settings.get("singleton"):
         gate, up = (at(f"mlp.linear_fc1.weight_{letter}", _INNER, 32) for letter in "wv")
     else:
@@ -184,6 +192,8 @@ _LOADS = {
     "llama": [{}, {"tp": 2, "pp": 2}, {"tp": 4}],
     "qwen2": [{"pp": 2}],
     "qwen3": [{"tp": 2}],
+    "arcee": [{"tp": 2}],
+    "smollm3": [{"pp": 2}],
     "mixtral": [{}, {"ep": 2}, {"ep": 4}],
     "qwen3_moe": [{"pp": 2}],
 }

@@ -24,6 +24,7 @@ import torch.multiprocessing as mp  # noqa: E402
 
 torch.compile = lambda function=None, **options: function or (lambda later: later)  # for a few kilobytes
 from megatron.core import dist_checkpointing, parallel_state, tensor_parallel  # noqa: E402
+from megatron.core.activations import squared_relu  # noqa: E402
 from megatron.core.dist_checkpointing.mapping import ShardedTensor, ShardedTensorFactory  # noqa: E402
 from megatron.core.models.gpt import GPTModel  # noqa: E402
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec  # noqa: E402
@@ -104,6 +105,8 @@ def arguments(settings):
         "norm_epsilon": 1e-5,
         "apply_layernorm_1p": False,
         "swiglu": True,
+        "squared_relu": False,
+        "no_rope_freq": None,
         "add_bias_linear": False,
         "add_qkv_bias": False,
         "qk_layernorm": False,
@@ -151,7 +154,8 @@ def built(args, tp=1, pp=1, ep=1):
         normalization=args.normalization,
         layernorm_epsilon=args.norm_epsilon,
         gated_linear_unit=args.swiglu,
-        activation_func=torch.nn.functional.silu,
+        activation_func=squared_relu if args.squared_relu else torch.nn.functional.silu,
+        no_rope_freq=args.no_rope_freq,
         add_qkv_bias=args.add_qkv_bias,
         qk_layernorm=args.qk_layernorm,
         hidden_dropout=0.0,

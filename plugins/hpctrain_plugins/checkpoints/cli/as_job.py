@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from hpctrain.command import Out, Session, StepLines, report_submission
-from hpctrain.plugin import Asset, Cmd, ConfigError, Launch, Loc, Need, Step, hookimpl
+from hpctrain.plugin import Asset, Cmd, ConfigError, Launch, Loc, Need, Ranks, Step, hookimpl
 from hpctrain.toolbox import NATIVE, plain_text
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 
@@ -43,16 +43,19 @@ class Where:
 
 
 def conversion(
-    source: Path, target: str, place: Path, options: Mapping[str, Any], name: str = CONVERT
+    source: Path, target: str, place: Path, options: Mapping[str, Any], name: str = CONVERT, nodes: int = 1
 ) -> Step:
     """One step in the scheduler's hands; the job checks everything once more when it starts."""
     argv = (str(source.absolute()), "--to", target, "--out", str(place.absolute()), *words(options))
+    argv += ("--shared",) if nodes > 1 else ()
+    threads = ConvertOptions(threads=options.get("threads")).workers()
+    ranks = Ranks.PER_NODE if nodes > 1 else Ranks.ONCE
     return Step(
         name=name,
         commands=(Cmd((*program(), "convert", *argv)),),
         # No GPU is used; but only a place that trains is surely not the login node.
         needs=frozenset({Need.TARGET, Need.GPU}),
-        launch=Launch(cpus_per_rank=ConvertOptions(threads=options.get("threads")).workers()),
+        launch=Launch(ranks=ranks, nodes=nodes, cpus_per_rank=threads),
         minutes=_MINUTES,
     )
 

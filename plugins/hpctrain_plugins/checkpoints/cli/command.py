@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 
 from hpctrain.command import Out
@@ -89,6 +90,10 @@ class Convert(click.Command):
 @click.option("--shard-bytes", type=AT_LEAST_ONE, default=SHARD_BYTES, help="largest file of hf")
 @click.option("--threads", type=AT_LEAST_ONE, help="that work; else 2, and 1 where bytes only move in memory")
 @click.option("--job", is_flag=True, help="let the cluster's scheduler do it")
+@click.option(
+    "-N", "--nodes", type=AT_LEAST_ONE, default=1, help="of --job: each writes a share of the files"
+)
+@click.option("--shared", is_flag=True, hidden=True, help="one of the processes of --nodes")
 @click.option("--on", metavar="CLUSTER", help="of --job and -o: not this computer's")
 @click.option("--account", metavar="NAME", help="of --job: what it is charged to")
 @click.pass_obj
@@ -100,6 +105,8 @@ def command(
     folder: Path | None,
     revision: str,
     job: bool,
+    nodes: int,
+    shared: bool,
     on: str | None,
     account: str | None,
     **options: Any,
@@ -119,18 +126,32 @@ def command(
     )
     convert_options = ConvertOptions(**{"source_format": checkpoint.format, **user_options})
     place = _place(folder, checkpoint, target, convert_options, on)
+    if nodes > 1 and not job:
+        raise ConfigError.of("usage", "--nodes is of a job", where="--nodes", hint=f"--job --nodes {nodes}")
     if job and not convert_options.dry_run:
         from hpctrain_plugins.checkpoints.cli import as_job
         from hpctrain_plugins.checkpoints.copying.publishing import check_free
 
         check_free(place)
+        if nodes > 1:
+            _check_nodes(checkpoint, target, place, convert_options, nodes)
         as_job.submit(
             out,
-            [as_job.conversion(checkpoint.path, target, place, user_options)],
+            [as_job.conversion(checkpoint.path, target, place, user_options, nodes=nodes)],
             as_job.Where(on=on, account=account),
         )
         return 0
-    return _carried_out(out, checkpoint, target, place, convert_options)
+    return _carried_out(out, checkpoint, target, place, convert_options, shared=shared)
+
+
+def _check_nodes(checkpoint: Source, target: str, place: Path, options: ConvertOptions, nodes: int) -> None:
+    """Refuse more nodes than files before they are asked for: headers alone are read."""
+    one_thread.ask_for()
+    from hpctrain_plugins.checkpoints.convert import convert
+    from hpctrain_plugins.checkpoints.crew import Crew
+
+    planned = attrs.evolve(options, dry_run=True)
+    convert(checkpoint.path, target, place, planned, crew=Crew(count=nodes))
 
 
 def _place(
@@ -154,8 +175,11 @@ def _place(
     raise ConfigError.of("usage", "a new folder is needed for what is written", hint=hint)
 
 
-def _carried_out(out: Out, checkpoint: Source, target: str, place: Path, options: ConvertOptions) -> int:
+def _carried_out(
+    out: Out, checkpoint: Source, target: str, place: Path, options: ConvertOptions, *, shared: bool
+) -> int:
     one_thread.ask_for()
+    from hpctrain_plugins.checkpoints import crew
     from hpctrain_plugins.checkpoints.cli import output
     from hpctrain_plugins.checkpoints.convert import convert
 
@@ -164,8 +188,11 @@ def _carried_out(out: Out, checkpoint: Source, target: str, place: Path, options
         show = output.mapping
     else:
         with output.converting(out) as report_progress:
-            report = convert(checkpoint.path, target, place, options, report_progress)
+            ours = crew.of_job(out.environ) if shared else crew.SINGLE
+            report = convert(checkpoint.path, target, place, options, report_progress, ours)
         show = output.done
+        if not ours.leads:  # who knows of one share alone
+            return 0
     if out.flags.json:
         out.document("convert", **report.to_json())
     else:

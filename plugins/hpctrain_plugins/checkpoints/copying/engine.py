@@ -6,14 +6,14 @@ import errno
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 import attrs
 
 from hpctrain.plugin import IntegrityError
-from hpctrain_plugins.checkpoints.bands import cut, first_of
+from hpctrain_plugins.checkpoints.bands import Checksum, cut, first_of
 from hpctrain_plugins.checkpoints.copying.columns import Group, Place, groups
 from hpctrain_plugins.checkpoints.copying.compute import Chunk, Factors, Producer, chunks, is_equal
 from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
@@ -39,8 +39,8 @@ class Pair:
 class Worker:
     """The files and buffers of one thread of the copy."""
 
-    def __init__(self, ledger: Ledger, factors: Factors, disk: Path | None) -> None:
-        self.reader = Reader(ledger, disk)
+    def __init__(self, ledger: Ledger, factors: Factors, on_disk: frozenset[Path]) -> None:
+        self.reader = Reader(ledger, on_disk)
         self.producer = Producer(self.reader, factors)
         self.second_producer = Producer(self.reader, factors)
         self.writer = Writer()
@@ -54,17 +54,17 @@ class Worker:
 Task: TypeAlias = Callable[[Worker], None]
 
 
-def run(tasks: Iterator[Task], ledger: Ledger, threads: int, disk: Path | None = None) -> None:
+def run(tasks: Iterator[Task], ledger: Ledger, threads: int, on_disk: frozenset[Path] = frozenset()) -> None:
     """Do all tasks with `threads` workers; the first error stops all of them.
 
-    What lies below `disk` is read from the disk itself.
+    The files `on_disk` are read from the disk itself.
     """
     lock, stop = threading.Lock(), threading.Event()
     failures: list[BaseException] = []
     factors = Factors()
 
     def work() -> None:
-        worker = Worker(ledger, factors, disk)
+        worker = Worker(ledger, factors, on_disk)
         try:
             while not stop.is_set():
                 with lock:
@@ -168,6 +168,33 @@ class Copy:
                 for offset, text in texts:
                     put(out.fileno(), offset, memoryview(text))
         return crcs
+
+
+def uncertain(
+    files: Mapping[Path, OutFile],
+    crcs: Mapping[Path, Sequence[int]],
+    noted: Mapping[Path, Sequence[Checksum]],
+) -> dict[Path, list[Checksum]]:
+    """Which of the checksums that written files note are not proven by comparing the files with the source.
+
+    Bytes that are equal to the source have the checksum that was made of them on their way. Left are
+    checksums of anything else, and those of padding, which nothing compares.
+    """
+    compared = {
+        (path, part.offset, part.size, crc)
+        for path, file in files.items()
+        for part, crc in zip(file.parts, crcs[path], strict=True)
+        if not _is_padded(part.tensor)
+    }
+    left = {
+        path: [e for e in entries if (path, e.offset, e.size, e.crc) not in compared]
+        for path, entries in noted.items()
+    }
+    return {path: entries for path, entries in left.items() if entries}
+
+
+def _is_padded(tensor: Tensor) -> bool:
+    return any(strip.file is None for band in tensor.bands for strip in band.strips)
 
 
 def compare(pairs: Sequence[Pair]) -> Iterator[Task]:

@@ -20,10 +20,10 @@ _END = ".partial"
 
 
 @contextmanager
-def private_folder(out: Path) -> Iterator[Path]:
-    """A folder beside `out` under a name nobody looks for; gone when the work fails."""
+def private_folder(out: Path, key: str = "") -> Iterator[Path]:
+    """A folder beside `out` under a name that only who has the `key` looks for; gone when the work fails."""
     check_free(out)
-    folder = out.parent / f"{_begin(out)}{os.urandom(4).hex()}{_END}"
+    folder = out.parent / hidden_name(out.name, platform.node(), key or os.urandom(4).hex())
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
@@ -34,6 +34,11 @@ def private_folder(out: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def hidden_name(out: str, host: str, key: str) -> str:
+    """What a folder is called until it is finished, by the computer and eight digits of one conversion."""
+    return f".{out}.{host}.{key}{_END}"
 
 
 def _begin(out: Path) -> str:
@@ -102,15 +107,16 @@ def publish(folder: Path, out: Path, *, fsync: bool) -> None:
     """Give the finished folder its name."""
     if fsync:
         for path in sorted(folder.rglob("*"), reverse=True):
-            _sync(path)
-        _sync(folder)
+            sync(path)
+        sync(folder)
     check_free(out)
     folder.rename(out)
     if fsync:
-        _sync(out.parent)
+        sync(out.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file or folder to the disk."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -121,11 +121,11 @@ def _read(fd: int, into: memoryview, offset: int) -> int:
 class Reader:
     """Reads bytes of files into buffers, for one thread."""
 
-    def __init__(self, ledger: Ledger, disk: Path | None = None) -> None:
-        """Files below `disk` are read from the disk itself, whatever the page cache holds of them."""
+    def __init__(self, ledger: Ledger, on_disk: frozenset[Path] = frozenset()) -> None:
+        """The files `on_disk` are read from the disk itself, whatever the page cache holds of them."""
         self._files = OpenFiles(os.O_RDONLY)
         self._disk = Disk(os.O_RDONLY, _read)
-        self._below = disk
+        self._on_disk = on_disk
         self._ledger = ledger
         self.scratch = buffer(CHUNK)
         """Room that anybody may use until something is read again."""
@@ -157,7 +157,7 @@ class Reader:
             into[:] = bytes(len(into))
             return None
         first, last = 0, 0
-        if self._below and path.is_relative_to(self._below):
+        if path in self._on_disk:
             first, last = self._disk.move(path, offset, into)
         self._cached(path, offset, into[:first])
         self._cached(path, offset + last, into[last:])

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from hpctrain.plugin import ConfigError, IntegrityError
 from hpctrain_plugins.checkpoints.formats.fused import Heads, split_qkv
+from hpctrain_plugins.checkpoints.formats.hf.families import FAMILIES
 from hpctrain_plugins.checkpoints.formats.megatron.layers import Cell
 from hpctrain_plugins.checkpoints.formats.megatron.names import (
     EMBEDDING,
@@ -51,7 +52,7 @@ def decoder(model: Model, outer: dict[str, Tensor], layers: Layers, rows: int | 
 
 def _around(model: Model, outer: dict[str, Tensor], rows: int | None) -> None:
     """Embedding, last norm and head; the vocabulary without padding where its true size is known."""
-    tied = bool(model.config.get("tie_word_embeddings"))
+    tied = FAMILIES[str(model.config["model_type"])].is_tied(model.config)
     true_size = rows or model.config.get("vocab_size")
     padded = outer[EMBEDDING].shape[0] if EMBEDDING in outer else 0
     size = true_size if isinstance(true_size, int) else padded

@@ -62,6 +62,12 @@ _DENSE = {
     "mlp.linear_fc2.bias": Rule(("mlp.down_proj.bias",)),
 }
 
+_UNGATED = {
+    **_DENSE,
+    "mlp.linear_fc1.weight": Rule(("mlp.up_proj.weight",), axis=0),
+    "mlp.linear_fc1.bias": Rule(("mlp.up_proj.bias",), axis=0),
+}
+
 
 def _experts(router: str, gate: str, up: str, down: str) -> Rules:
     return {
@@ -81,6 +87,8 @@ LAYERS: Mapping[str, Rules] = {
     "mistral": _DENSE_LAYER,
     "qwen2": _DENSE_LAYER,
     "qwen3": _DENSE_LAYER,
+    "smollm3": _DENSE_LAYER,
+    "arcee": {**_ATTENTION, **_UNGATED},
     "mixtral": {
         **_ATTENTION,
         **_experts(

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from hpctrain.plugin import ConfigError
 from hpctrain_plugins.checkpoints.formats.fused import Heads
+from hpctrain_plugins.checkpoints.formats.hf.families import FAMILIES
 from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need, rope
 
 _CLASSES = {
     "llama": "LlamaForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
+    "arcee": "ArceeForCausalLM",
     "mixtral": "MixtralForCausalLM",
     "qwen3_moe": "Qwen3MoeForCausalLM",
 }
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **dict.fromkeys(("apply_layernorm_1p", "multi_latent_attention", "rotary_interleaved"), ()),
-    **dict.fromkeys(("squared_relu", "window_size", "no_rope_freq", "mtp_num_layers"), ()),
+    **dict.fromkeys(("window_size", "mtp_num_layers"), ()),
     **dict.fromkeys(("heterogeneous_layers_config_path", "heterogeneous_layers_config_encoded_json"), ()),
     **dict.fromkeys(("hybrid_layer_pattern", "hybrid_override_pattern", "is_hybrid_model"), ()),
     **dict.fromkeys(("linear_attention_freq", "experimental_attention_variant", "attention_output_gate"), ()),
@@ -35,7 +38,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 }
 """Arguments of which only these values, None and False mean a model that transformers has."""
 
-_REQUIRED = {"normalization": "RMSNorm", "position_embedding_type": "rope", "swiglu": True}
+_REQUIRED = {"normalization": "RMSNorm", "position_embedding_type": "rope"}
 
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 """The scaling of rotary embeddings that Megatron-Core has, beside the factor: constants in
@@ -44,7 +47,8 @@ https://github.com/NVIDIA/Megatron-LM/blob/core_r0.16.0/megatron/core/models/com
 
 def check(args: Mapping[str, Any], step: Path) -> None:
     """Refuse arguments that would compute another model than transformers does."""
-    for key, value in _REQUIRED.items():
+    required = {**_REQUIRED, "swiglu": not args.get("squared_relu")}
+    for key, value in required.items():
         if args.get(key) != value:
             _refuse(f"{step} says {key} {args.get(key)!r}; only {key} {value!r} has an equal", key)
     for key, fine in _NEUTRAL.items():
@@ -73,7 +77,23 @@ def family(args: Mapping[str, Any], step: Path) -> str:
     if flags not in kinds:
         flagged = ", ".join(word for word, flag in zip(words, flags, strict=True) if flag)
         _refuse(f"{step} says {flagged} together, which no family of ours has", flagged)
-    return kinds[flags]
+    kind = kinds[flags]
+    special = {"squared_relu": "arcee"} if args.get("squared_relu") else {}
+    special |= {"no_rope_freq": "smollm3"} if any(_without_rotary(args)) else {}
+    if len(special) > 1 or (special and kind != "llama"):
+        named = " and ".join(special)
+        _refuse(f"{step} says {named} of a {kind} model, which no family of ours has", named)
+    return special.popitem()[1] if special else kind
+
+
+def _without_rotary(args: Mapping[str, Any]) -> list[int]:
+    """1 for each layer whose attention turns nothing by its position, else 0."""
+    layers, every = count_of(args, "num_layers"), args.get("no_rope_freq")
+    if isinstance(every, int) and every > 0:
+        return [int((layer + 1) % every == 0) for layer in range(layers)]
+    if every and (not isinstance(every, list) or len(every) != layers or set(every) - {0, 1}):
+        _refuse(f"no_rope_freq {every!r} says no 0 or 1 for each of {layers} layers", "no_rope_freq")
+    return every or [0] * layers
 
 
 def heads_of(config: Mapping[str, Any]) -> Heads:
@@ -113,7 +133,12 @@ def to_hf(args: Mapping[str, Any], step: Path) -> dict[str, Any]:
         "initializer_range": args.get("init_method_std", 0.02),
         "tie_word_embeddings": not args.get("untie_embeddings_and_output_weights", False),
     }
-    if kind == "llama":
+    if kind == "arcee":
+        config["hidden_act"] = "relu2"
+    if kind == "smollm3":
+        config |= {"no_rope_layers": [1 - left_out for left_out in _without_rotary(args)]}
+        config |= {"attention_bias": False, "mlp_bias": False, "pad_token_id": None}
+    if kind in ("llama", "arcee"):
         config |= dict.fromkeys(("attention_bias", "mlp_bias"), bool(args.get("add_bias_linear")))
     if kind.startswith("qwen3"):
         config["attention_bias"] = False
@@ -137,53 +162,24 @@ def _experts(args: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 def from_hf(config: dict[str, Any], rows: int, step: int) -> dict[str, Any]:
     """The arguments that Megatron-LM's `--use-checkpoint-args` takes, for a vocabulary of `rows`."""
-    kind, heads = str(need(config, "model_type")), heads_of(config)
+    kind = str(need(config, "model_type"))
     _check_config(config, kind)
-    experts = experts_of(config)
-    inner = "intermediate_size" if kind == "mixtral" else "moe_intermediate_size"
-    scaled = _scaling(config)
-    biased = bool(config.get("mlp_bias"))
-    sparse = {
-        "num_experts": experts,
-        "moe_ffn_hidden_size": config.get(inner),
-        "moe_router_topk": config.get("num_experts_per_tok", 2),
-        "moe_router_pre_softmax": kind == "qwen3_moe" and not config.get("norm_topk_prob", False),
-        "moe_layer_freq": 1,
-        "moe_router_score_function": "softmax",
-    }
     return {
         "num_layers": count_of(config, "num_hidden_layers"),
         "hidden_size": count_of(config, "hidden_size"),
-        "ffn_hidden_size": count_of(config, "intermediate_size"),
-        "num_attention_heads": heads.query,
-        "group_query_attention": heads.grouped,
-        "num_query_groups": heads.key_value,
-        "kv_channels": heads.size,
         "seq_length": count_of(config, "max_position_embeddings"),
         "max_position_embeddings": count_of(config, "max_position_embeddings"),
-        "position_embedding_type": "rope",
-        "add_position_embedding": True,
-        "rotary_base": rope(config, "rope_theta", "rope_theta", 10000),
-        "rotary_percent": 1.0,
-        "rotary_interleaved": False,
-        "use_rope_scaling": scaled is not None,
-        "rope_scaling_factor": scaled or 8.0,
         "normalization": "RMSNorm",
         "norm_epsilon": config.get("rms_norm_eps", 1e-6),
         "apply_layernorm_1p": False,
-        "swiglu": True,
-        "squared_relu": False,
-        "add_bias_linear": biased,
-        "add_qkv_bias": kind == "qwen2" or biased,
-        "qk_layernorm": kind.startswith("qwen3"),
-        "attention_dropout": 0.0,
         "hidden_dropout": 0.0,
-        "untie_embeddings_and_output_weights": not config.get("tie_word_embeddings", False),
+        "untie_embeddings_and_output_weights": not FAMILIES[kind].is_tied(config),
         "make_vocab_size_divisible_by": 128,
         "padded_vocab_size": rows,
         "vocab_size": count_of(config, "vocab_size"),
-        "num_experts": None,
-        **(sparse if experts else {}),
+        **_attention(config, kind),
+        **_rotary(config, kind),
+        **_feed_forward(config, kind),
         "tensor_model_parallel_size": 1,
         "pipeline_model_parallel_size": 1,
         "iteration": step,
@@ -191,9 +187,77 @@ def from_hf(config: dict[str, Any], rows: int, step: int) -> dict[str, Any]:
     }
 
 
+def _attention(config: dict[str, Any], kind: str) -> dict[str, Any]:
+    heads = heads_of(config)
+    return {
+        "num_attention_heads": heads.query,
+        "group_query_attention": heads.grouped,
+        "num_query_groups": heads.key_value,
+        "kv_channels": heads.size,
+        "add_qkv_bias": kind == "qwen2" or bool(config.get("mlp_bias")),
+        "qk_layernorm": kind.startswith("qwen3"),
+        "attention_dropout": 0.0,
+    }
+
+
+def _rotary(config: dict[str, Any], kind: str) -> dict[str, Any]:
+    scaled = _scaling(config)
+    return {
+        "position_embedding_type": "rope",
+        "add_position_embedding": True,
+        "rotary_base": rope(config, "rope_theta", "rope_theta", 10000),
+        "rotary_percent": 1.0,
+        "rotary_interleaved": False,
+        "use_rope_scaling": scaled is not None,
+        "rope_scaling_factor": scaled or 8.0,
+        "no_rope_freq": _no_rope(config) if kind == "smollm3" else None,
+    }
+
+
+def _feed_forward(config: dict[str, Any], kind: str) -> dict[str, Any]:
+    dense = {
+        "ffn_hidden_size": count_of(config, "intermediate_size"),
+        "swiglu": kind != "arcee",
+        "squared_relu": kind == "arcee",
+        "add_bias_linear": bool(config.get("mlp_bias")),
+        "num_experts": None,
+    }
+    if not experts_of(config):
+        return dense
+    return {
+        **dense,
+        "num_experts": experts_of(config),
+        "moe_ffn_hidden_size": config.get(
+            "intermediate_size" if kind == "mixtral" else "moe_intermediate_size"
+        ),
+        "moe_router_topk": config.get("num_experts_per_tok", 2),
+        "moe_router_pre_softmax": kind == "qwen3_moe" and not config.get("norm_topk_prob", False),
+        "moe_layer_freq": 1,
+        "moe_router_score_function": "softmax",
+    }
+
+
+def _no_rope(config: Mapping[str, Any]) -> list[int] | None:
+    """SmolLM3's layers without rotary embeddings, every fourth where its configuration is silent."""
+    turned = config.get("no_rope_layers")
+    if turned is None:
+        every = int(config.get("no_rope_layer_interval") or 4)
+        turned = [int((layer + 1) % every != 0) for layer in range(count_of(config, "num_hidden_layers"))]
+    left_out = [int(not layer) for layer in turned]
+    return left_out if any(left_out) else None
+
+
+def unsaid(args: Mapping[str, Any]) -> Iterator[str]:
+    """Options of Megatron-LM that mean another model, and that it takes from no checkpoint."""
+    if args["squared_relu"]:
+        yield "--squared-relu"
+    if args["no_rope_freq"]:
+        yield f"--no-rope-freq '{args['no_rope_freq']}'"
+
+
 def _check_config(config: dict[str, Any], kind: str) -> None:
     neutral: dict[str, tuple[Any, ...]] = {
-        "hidden_act": ("silu", "swish"),
+        "hidden_act": ("relu2",) if kind == "arcee" else ("silu", "swish"),
         "partial_rotary_factor": (1, 1.0),
         "use_sliding_window": (),
         "mlp_only_layers": ([],),

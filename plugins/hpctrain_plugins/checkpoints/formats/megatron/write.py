@@ -13,6 +13,7 @@ from hpctrain_plugins.checkpoints.containers.distcp_write import Stored, plan_fi
 from hpctrain_plugins.checkpoints.containers.unpickle import object_like
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.formats.fused import fuse_qkv
+from hpctrain_plugins.checkpoints.formats.hf.families import FAMILIES
 from hpctrain_plugins.checkpoints.formats.leftovers import leave_out
 from hpctrain_plugins.checkpoints.formats.megatron import settings
 from hpctrain_plugins.checkpoints.formats.megatron.names import (
@@ -35,6 +36,7 @@ from hpctrain_plugins.checkpoints.formats.megatron.names import (
 )
 from hpctrain_plugins.checkpoints.formats.megatron.steps import TRACKER, folder_name
 from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need
+from hpctrain_plugins.checkpoints.formats.unlike import refusal
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import NUMBERED, SINGLETON, STACKED, ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
@@ -62,8 +64,7 @@ def plan(model: Model, options: ConvertOptions) -> Layout:
     """The step with its tracker."""
     kind = str(need(model.config, "model_type"))
     if kind not in LAYERS:
-        message = f"Megatron has no {kind} models here; it has {', '.join(LAYERS)}"
-        raise ConfigError.of("checkpoint-unsupported", message, where="model_type")
+        raise refusal("Megatron", kind, LAYERS)
     quantised.refuse(model, "Megatron")
     return _Writer(model, kind, options).layout()
 
@@ -76,13 +77,17 @@ class _Writer:
         self._heads = settings.heads_of(model.config)
         self._layers = count_of(model.config, "num_hidden_layers")
         self._experts = settings.experts_of(model.config)
-        self._tied = bool(model.config.get("tie_word_embeddings", False))
+        self._tied = FAMILIES[kind].is_tied(model.config)
         self._stored: dict[str, Stored] = {}
         self._decisions: dict[str, object] = {"config": model.config}
 
     def layout(self) -> Layout:
         embedding = self._vocabulary(EMBEDDING)
         args = settings.from_hf(self._config, embedding.shape[0], self._options.iteration or 0)
+        for option in settings.unsaid(args):
+            self._model.warnings.append(
+                f"--use-checkpoint-args does not give {option}: start Megatron-LM with it"
+            )
         self._add(EMBEDDING, [embedding], 0)
         for index in range(self._layers):
             for key, rule in self._rules.items():

@@ -23,6 +23,7 @@ from hpctrain_plugins.checkpoints.formats.nanotron.names import (
     slices_text,
 )
 from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need, rope
+from hpctrain_plugins.checkpoints.formats.unlike import refusal
 from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
@@ -35,9 +36,7 @@ def plan(model: Model, options: ConvertOptions) -> Layout:
     """The files of all ranks with the metadata that nanotron asks for."""
     kind = need(model.config, "model_type")
     if kind != "llama":
-        raise ConfigError.of(
-            "checkpoint-unsupported", f"only Llama models can be written, not {kind}", where="model_type"
-        )
+        raise refusal("nanotron", str(kind), ["llama"])
     quantised.refuse(model, "nanotron")
     return _Writer(model, options).layout()
 

@@ -25,6 +25,7 @@ from hpctrain_plugins.checkpoints.formats.neox.names import (
     Rule,
     written,
 )
+from hpctrain_plugins.checkpoints.formats.unlike import refusal
 from hpctrain_plugins.checkpoints.layout import Layout, OutFile
 from hpctrain_plugins.checkpoints.options import ConvertOptions
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
@@ -38,8 +39,7 @@ def plan(model: Model, options: ConvertOptions) -> Layout:
     """Layer files or rank files, the rank files that a resume needs, configuration and `latest`."""
     kind = str(neox_config.need(model.config, "model_type"))
     if kind not in _KINDS:
-        message = f"GPT-NeoX has no {kind} models; it has {', '.join(_KINDS)}"
-        raise ConfigError.of("checkpoint-unsupported", message, where="model_type")
+        raise refusal("GPT-NeoX", kind, _KINDS)
     quantised.refuse(model, "GPT-NeoX")
     return _Writer(model, options, _KINDS[kind]).layout()
 
