@@ -15,7 +15,11 @@ from tests.conftest import ROOT
 TOKEN = f"os.environ[{VARIABLE!r}]"
 LEAKS = {
     "a file": (f"(tmp_path / '.log').write_text('x' + {TOKEN})", ".log"),
-    "a command line": (f"subprocess.Popen(['bash', '-c', 'sleep 9; true', {TOKEN}])", "command line of bash"),
+    # what it prints is waited for: a process that has just been started has no command line yet
+    "a command line": (
+        f"subprocess.Popen(['bash', '-c', 'echo; sleep 9; true', {TOKEN}], stdout=-1).stdout.readline()",
+        "command line of bash",
+    ),
     "nowhere": (f"subprocess.run(['true'], env=dict(os.environ)); assert {TOKEN}", "it is nowhere"),
 }
 
@@ -25,20 +29,9 @@ def test_a_leak_is_found(tmp_path: Path, leak: str) -> None:
     line, place = LEAKS[leak]
     file = tmp_path / "test_it.py"
     file.write_text(f"import os, subprocess\ndef test_it(tmp_path):\n    {line}\n")
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "tests.canary",
-        "-c",
-        os.devnull,
-        "--rootdir",
-        tmp_path,
-    ]
+    places = ("-c", os.devnull, f"--rootdir={tmp_path}", f"--basetemp={tmp_path / 'base'}")
     done = subprocess.run(
-        [*map(str, words), f"--basetemp={tmp_path / 'base'}", str(file)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "tests.canary", *places, str(file)],
         env={**os.environ, ASKED: "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -169,13 +169,12 @@ hpc_quiet() {  # ends what runs beside the ranks
 }
 
 hpc_notify() {  # the program of [resources] notify, last of all: what becomes of it changes nothing
-  local event=failed
-  case $1 in 0) event=done ;; 75) event=saved ;; esac
-  HPC_EVENT=$event HPC_CODE=$1 timeout -k 5 30 "${@:2}" </dev/null || echo "hpctrain: notify: $2: code $?" >&2
+  local events=([0]="done" [75]="saved")
+  HPC_EVENT=${events[$1]:-failed} HPC_CODE=$1 timeout -k 5 30 "${@:2}" </dev/null || echo "hpctrain: notify: $2: code $?" >&2
 }
 
 hpc_end() {
-  local code=$?
+  local code=$? step=steps/$HPC_STEP
   trap - EXIT
   hpc_quiet
   [[ -z ${WORK:-} ]] || hpc_abandon || true
@@ -183,16 +182,14 @@ hpc_end() {
   [[ -z ${HPC_SECRETS:-} || ${hpc_chained:-} ]] || { [[ $hpc_signal == TERM ]] && ! hpc_final; } \
     || rm -rf -- "$HPC_SECRETS"
   # queued again it would take the same slow network: no signal, and the code of a setting that is wrong
-  if [[ -e steps/$HPC_STEP/fabric && $(<"steps/$HPC_STEP/fabric") == refused:* ]]; then
-    code=78 hpc_signal=
-  fi
+  if [[ -e $step/fabric && $(<"$step/fabric") == refused:* ]]; then code=78 hpc_signal=; fi
   # its watch ended it: hpctrain_job.attempts knows the code
-  if [[ -e steps/$HPC_STEP/hung && $code != 0 && -z $hpc_signal ]]; then code=79; fi
-  [[ $code != 0 ]] || : >"steps/$HPC_STEP/finished"
+  if [[ -e $step/hung && $code != 0 && -z $hpc_signal ]]; then code=79; fi
+  [[ $code != 0 ]] || : >"$step/finished"
   hpc_record "$code"
   hpc_note ended "$code"
   if [[ ${HPC_BAD_NODES:-} && ! ${hpc_chained:-} && $code != 0 && $code != 75 ]]; then
-    PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.bad_nodes --step="$HPC_RUN/steps/$HPC_STEP" \
+    PYTHONPATH=$HPC_RUN/code/job.zip "$HPC_PYTHON" -m hpctrain_job.bad_nodes --step="$HPC_RUN/$step" \
       --job="$HPC_JOB" --lost="$(hpc_lost_nodes)" || true
   fi
   # what is older than [checkpoint] keep goes before anybody asks whether there is room for another one
@@ -202,8 +199,7 @@ hpc_end() {
   if [[ ${hpc_chained:-} ]]; then
     hpc_chain_end "$code" || true
     # the next job of the chain needs the same tokens
-    [[ -z ${HPC_SECRETS:-} || ! ( -e steps/$HPC_STEP/ended || -e steps/$HPC_STEP/finished ) ]] \
-      || rm -rf -- "$HPC_SECRETS"
+    [[ -z ${HPC_SECRETS:-} || ! ( -e $step/ended || -e $step/finished ) ]] || rm -rf -- "$HPC_SECRETS"
   fi
   # the last one, which no later look would find; another attempt makes up for it
   if [[ ${hpc_keeper:-} && $hpc_signal != TERM && ( $code == 0 || $code == 75 ) ]]; then
