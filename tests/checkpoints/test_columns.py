@@ -15,7 +15,7 @@ from hpctrain_plugins.checkpoints.bands import Checksum
 from hpctrain_plugins.checkpoints.copying.columns import groups
 from hpctrain_plugins.checkpoints.copying.engine import Copy, run
 from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Ledger
-from hpctrain_plugins.checkpoints.layout import OutFile, Part
+from hpctrain_plugins.checkpoints.output import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import Tensor, whole
 
 ROWS, COLUMNS, RANKS = 2000, 1036, 4  # 3.9 MiB of bf16: several chunks, rows that divide none of them

@@ -18,8 +18,8 @@ from hpctrain_plugins.checkpoints.copying.disks import Disk, is_local
 from hpctrain_plugins.checkpoints.copying.engine import Copy, Pair, compare, run
 from hpctrain_plugins.checkpoints.copying.reading import CHUNK, Ledger, Reader
 from hpctrain_plugins.checkpoints.copying.writing import Writer
-from hpctrain_plugins.checkpoints.layout import OutFile, Part
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import Tensor, whole
 from tests.checkpoints.models import GPT_NEOX, LLAMA, make
 

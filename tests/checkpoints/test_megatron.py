@@ -278,11 +278,11 @@ from hpctrain_plugins.checkpoints.options import ConvertOptions
 first, then = (hf, megatron) if sys.argv[2] == "megatron" else (megatron, hf)
 began = time.process_time()
 model = first.read(Path(sys.argv[1]), ConvertOptions())
-layout = then.plan(model, ConvertOptions(tp=8))
+output = then.plan(model, ConvertOptions(tp=8))
 most = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(time.process_time() - began, int(most.split()[1]) // 1024, model.parameters)
 if sys.argv[2] == "megatron":
-    for file in layout.files:
+    for file in output.files:
         path = Path(sys.argv[3]) / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as out:
@@ -290,7 +290,7 @@ if sys.argv[2] == "megatron":
             for at, text in (*file.texts, *file.seal([0] * len(file.parts))):
                 out.seek(at)
                 out.write(text)
-    for name, text in layout.texts.items():
+    for name, text in output.texts.items():
         (Path(sys.argv[3]) / name).write_bytes(text)
 """
 

@@ -105,6 +105,12 @@ def test_the_first_distribution_on_the_path_shadows_the_same_one_later(tmp_path:
     assert [e.version for e in found["clusters:lumi"]] == ["2"]
 
 
+def test_what_a_killed_pip_left_of_a_distribution_is_none(site: Path) -> None:
+    cluster(site, "lumi", "acme_lumi", GOOD, dist="acme-lumi", version="2")
+    cluster(site, "lumi", "acme_lumi", GOOD, dist="~cme-lumi", version="1")
+    assert [entry.version for entry in installed((str(site),))["clusters:lumi"]] == ["2"]
+
+
 def test_the_clusters_that_can_be_installed_are_those_of_the_project() -> None:
     """As its metadata says, so that core need not know them."""
     assert set(published_clusters()) == {"local", *HOMES}

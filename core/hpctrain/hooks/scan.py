@@ -100,7 +100,8 @@ def _distributions(path: str) -> Iterator[tuple[str, str, str]]:
     except OSError:
         return
     for item in listing:
-        if item.endswith((".dist-info", ".egg-info")):
+        # pip puts ~ in front of what it replaces, and leaves that there when it is killed
+        if item.endswith((".dist-info", ".egg-info")) and not item.startswith("~"):
             name, _, version = item.rpartition(".")[0].partition("-")
             yield f"{path}/{item}", name.replace("_", "-").lower(), version or "?"
 

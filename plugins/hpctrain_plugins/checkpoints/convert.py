@@ -15,9 +15,9 @@ from hpctrain_plugins.checkpoints.copying.publishing import check_free, publish,
 from hpctrain_plugins.checkpoints.crew import SINGLE, Crew
 from hpctrain_plugins.checkpoints.formats import request
 from hpctrain_plugins.checkpoints.formats.hf import check as hf_check
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import exactness
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model
 from hpctrain_plugins.checkpoints.work import Work
 
@@ -47,21 +47,21 @@ def convert(
     options = _with_optimizer(writer, options)
     name, model, shapes = _checked(source, target_format, options)
     _check_choices(target_format, writer, options)
-    layout = writer.plan(model, options)
-    _check_share(layout, target_format, crew.count)
+    output = writer.plan(model, options)
+    _check_share(output, target_format, crew.count)
     report = Report(
         source=source,
         source_format=name,
         target_format=target_format,
         out=out,
-        tensors=sum(len(f.parts) for f in layout.files),
+        tensors=sum(len(f.parts) for f in output.files),
         parameters=model.parameters,
-        bytes_written=layout.size,
-        exactness=_weakest(layout),
-        decisions={**model.decisions, **layout.decisions},
+        bytes_written=output.size,
+        exactness=_weakest(output),
+        decisions={**model.decisions, **output.decisions},
         shapes=shapes,
         ignored=model.ignored,
-        mapping=record.mapping(layout, source) if options.dry_run else (),
+        mapping=record.mapping(output, source) if options.dry_run else (),
         warnings=tuple(model.warnings),
     )
     if options.dry_run:
@@ -69,7 +69,7 @@ def convert(
     if crew.leads:
         report = attrs.evolve(report, swept=tuple(sweep(out)))
     with crew.folder(out) as folder:
-        report = Work(folder, model, layout, options, report, crew).done(progress)
+        report = Work(folder, model, output, options, report, crew).done(progress)
         if crew.leads:
             report = attrs.evolve(report, seconds=round(time.monotonic() - began, 3))
             record.write(folder, report, options)
@@ -117,19 +117,19 @@ def _checked(source: Path, target_format: str, options: ConvertOptions) -> tuple
     return name, model, "configuration" if proven else model.shapes
 
 
-def _check_share(layout: Layout, target_format: str, processes: int) -> None:
+def _check_share(output: Output, target_format: str, processes: int) -> None:
     """Refuse more processes than files, since a file is written by one of them."""
-    files = len(layout.files)
+    files = len(output.files)
     if files < processes:
         count = "1 file" if files == 1 else f"{files} files"
         message = f"{target_format} is written as {count} here, which {processes} nodes cannot share"
-        size = max(1, layout.size // processes // 2)
+        size = max(1, output.size // processes // 2)
         smaller = f", or files of --shard-bytes {size}" if target_format == "hf" else ""
         raise ConfigError.of("usage", message, where="--nodes", hint=f"--nodes {files} at most{smaller}")
 
 
-def _weakest(layout: Layout) -> str:
-    classes = (exactness(part) for file in layout.files for part in file.parts)
+def _weakest(output: Output) -> str:
+    classes = (exactness(part) for file in output.files for part in file.parts)
     return max(classes, key=_CLASSES.index, default="exact")
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from itertools import accumulate
 from pathlib import Path
 
-from hpctrain_plugins.checkpoints.layout import Part
+from hpctrain_plugins.checkpoints.output import Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, LowRank, Origin, Plus, Tensor
 
 

@@ -14,18 +14,18 @@ from hpctrain.plugin import IntegrityError
 from hpctrain.toolbox import DISTRIBUTION
 from hpctrain_job.files import documents
 from hpctrain_plugins.checkpoints.bands import Checksum
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
 from hpctrain_plugins.checkpoints.origins import added, exactness, how, trace
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Model, Origin
 
 RECORD = "conversion.json"
 
 
-def mapping(layout: Layout, source: Path, crcs: list[int] | None = None) -> tuple[dict[str, Any], ...]:
+def mapping(output: Output, source: Path, crcs: list[int] | None = None) -> tuple[dict[str, Any], ...]:
     """One row per tensor that is written: where, what, how, and from which of the source."""
     out: list[dict[str, Any]] = []
-    for file in layout.files:
+    for file in output.files:
         for part in file.parts:
             sources = trace(part.tensor)
             row = {

@@ -9,8 +9,8 @@ from hpctrain.plugin import ConfigError
 from hpctrain.toolbox import DISTRIBUTION, Entry, find_plugin, installed_names, load_plugin
 from hpctrain_plugins.checkpoints import foreign
 from hpctrain_plugins.checkpoints.formats.steps import step_number
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model
 
 KIND = "checkpoints"
@@ -31,7 +31,7 @@ class Format(Protocol):
     def read(self, path: Path, options: ConvertOptions) -> Model:
         """The checkpoint in the words of Hugging Face; reads headers, no weights."""
 
-    def plan(self, model: Model, options: ConvertOptions) -> Layout:
+    def plan(self, model: Model, options: ConvertOptions) -> Output:
         """The files that say the same in this format."""
 
 

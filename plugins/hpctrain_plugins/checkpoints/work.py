@@ -18,8 +18,8 @@ from hpctrain_plugins.checkpoints.copying.publishing import sync
 from hpctrain_plugins.checkpoints.copying.reading import Ledger
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
 from hpctrain_plugins.checkpoints.crew import Crew
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions, Report
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model
 
 
@@ -29,7 +29,7 @@ class Work:
 
     folder: Path
     model: Model
-    layout: Layout
+    output: Output
     options: ConvertOptions
     report: Report
     crew: Crew
@@ -37,7 +37,7 @@ class Work:
     def done(self, progress: Progress | None) -> Report:
         """Carry it out; the report is whole where the crew's leader is, as is `conversion.json`."""
         crcs, checked = self._copied(progress)
-        rows = record.mapping(self.layout, self.report.source, [c for file in crcs for c in file])
+        rows = record.mapping(self.output, self.report.source, [c for file in crcs for c in file])
         report = attrs.evolve(self.report, bytes_checked=checked, mapping=rows)
         if self.crew.leads:
             self._describe(report)
@@ -62,20 +62,18 @@ class Work:
 
     def _copied(self, progress: Progress | None) -> tuple[list[list[int]], int]:
         """Write the tensors; the checksums of each file's parts, and how much of the source was checked."""
-        share = self.crew.share([file.size for file in self.layout.files])
+        share = self.crew.share([file.size for file in self.output.files])
         ledger = Ledger(self.model.crcs)
         replicas = [Pair(a, b, "ranks that must hold the same") for a, b in self.model.replicas]
         with Writeback() if self.options.fsync else nullcontext() as writeback:
-            files = [self.layout.files[number] for number in share]
+            files = [self.output.files[number] for number in share]
             copy = Copy(self.folder, files, progress, writeback, direct=self._direct)
             copy.allocate()
             run(compare(replicas[self.crew.rank :: self.crew.count]), ledger, self.options.workers())
             run(copy.tasks(), ledger, self.options.workers(cached=self._moved and not self._direct))
         checked = ledger.check()
         my_crcs = copy.seal()
-        if (
-            self.options.fsync and not self.crew.leads
-        ):  # the leader's fsync is of what its own node has written
+        if self.options.fsync and not self.crew.leads:  # the leader's fsync is of what its node has written
             for file in files:
                 sync(self.folder / file.name)
         shares = self.crew.meet("copied", (list(zip(share, my_crcs, strict=True)), checked))
@@ -85,10 +83,10 @@ class Work:
 
     def _describe(self, report: Report) -> None:
         """Everything but tensors: configuration, tokenizer, record."""
-        for name, path in self.layout.copies.items():
+        for name, path in self.output.copies.items():
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, self.folder / name)
-        for name, text in self.layout.texts.items():
+        for name, text in self.output.texts.items():
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_bytes(text)
         record.write(self.folder, report, self.options)
@@ -108,7 +106,7 @@ class Work:
                 raise IntegrityError.of("checkpoint-roundtrip", message, where=name)
             pairs.append(Pair(left, right, "the source and what was written"))
         my_pairs = [pairs[number] for number in self.crew.share([pair.right.nbytes for pair in pairs])]
-        files = {self.folder / file.name: file for file in self.layout.files}
+        files = {self.folder / file.name: file for file in self.output.files}
         left_open = uncertain(files, dict(zip(files, crcs, strict=True)), again.crcs)
         ledger = Ledger(left_open)  # the source was checked when it was copied
         run(

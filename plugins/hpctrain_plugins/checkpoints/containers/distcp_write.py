@@ -11,7 +11,7 @@ import attrs
 from hpctrain_plugins.checkpoints.containers.distcp import FILESYSTEM, METADATA, RECORDS, Item
 from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved, plan_file, to_pickle
 from hpctrain_plugins.checkpoints.containers.unpickle import DTYPES, Inert, Marker, Size, object_like
-from hpctrain_plugins.checkpoints.layout import OutFile, Part
+from hpctrain_plugins.checkpoints.output import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import Tensor, whole
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}

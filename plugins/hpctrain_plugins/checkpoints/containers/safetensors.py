@@ -13,7 +13,7 @@ import attrs
 
 from hpctrain.plugin import IntegrityError
 from hpctrain_job.files import documents
-from hpctrain_plugins.checkpoints.layout import OutFile, Part
+from hpctrain_plugins.checkpoints.output import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, PACKED_BITS, Packed, Tensor, whole
 
 _LONGEST_HEADER = 100 << 20

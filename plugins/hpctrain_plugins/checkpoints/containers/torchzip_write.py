@@ -14,7 +14,7 @@ import attrs
 
 from hpctrain_plugins.checkpoints.containers.torchzip import Archive
 from hpctrain_plugins.checkpoints.containers.unpickle import STORAGES, Inert, Marker, Size
-from hpctrain_plugins.checkpoints.layout import OutFile, Part
+from hpctrain_plugins.checkpoints.output import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor, whole
 
 ZIP64_FROM = 0xFFFFFFFF

@@ -14,7 +14,7 @@ from hpctrain_plugins.checkpoints.bands import Band, Strip, join
 from hpctrain_plugins.checkpoints.copying.buffers import room_in
 from hpctrain_plugins.checkpoints.copying.compute import Chunk, chunks
 from hpctrain_plugins.checkpoints.copying.reading import CHUNK
-from hpctrain_plugins.checkpoints.layout import OutFile, Part
+from hpctrain_plugins.checkpoints.output import OutFile, Part
 from hpctrain_plugins.checkpoints.tensors import ITEMSIZE, Tensor
 
 

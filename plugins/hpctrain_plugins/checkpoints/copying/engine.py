@@ -1,4 +1,4 @@
-"""Carries out a layout: threads that read, cast and write chunks in bounded buffers."""
+"""Carries out an output: threads that read, cast and write chunks in bounded buffers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hpctrain_plugins.checkpoints.copying.crc import checksum, combine
 from hpctrain_plugins.checkpoints.copying.reading import Ledger, Reader
 from hpctrain_plugins.checkpoints.copying.writeback import Writeback
 from hpctrain_plugins.checkpoints.copying.writing import Writer, put
-from hpctrain_plugins.checkpoints.layout import OutFile
+from hpctrain_plugins.checkpoints.output import OutFile
 from hpctrain_plugins.checkpoints.tensors import Tensor
 
 Progress: TypeAlias = Callable[[int, int, str], None]

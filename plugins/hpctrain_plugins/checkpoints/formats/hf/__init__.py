@@ -13,8 +13,8 @@ from hpctrain_plugins.checkpoints.containers import safetensors, torchzip
 from hpctrain_plugins.checkpoints.copying.compute import target_dtype
 from hpctrain_plugins.checkpoints.copying.publishing import inside
 from hpctrain_plugins.checkpoints.formats.hf.beside import beside, left_behind, lost
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import FLOATS, ITEMSIZE, Model, Tensor
 
 HPCTRAIN_API = 1
@@ -159,29 +159,29 @@ def read_json(file: Path) -> dict[str, Any]:
     return document
 
 
-def plan(model: Model, options: ConvertOptions) -> Layout:
+def plan(model: Model, options: ConvertOptions) -> Output:
     """Shards in the order of the tensors, an index when there are several, config and tokenizer."""
     dtype = options.target_dtype
     shards = _shards([t.named(n) for n, t in model.tensors.items()], dtype, options.shard_bytes)
-    layout = Layout(copies=dict(model.files))
+    output = Output(copies=dict(model.files))
     weight_map, total = {}, 0
     for number, tensors in enumerate(shards, 1):
         name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         name = "model.safetensors" if len(shards) == 1 else name
         rows = [(t.name, t, target_dtype(t, dtype)) for t in tensors]
-        layout.files.append(safetensors.plan_file(name, rows, {"format": "pt"}))
+        output.files.append(safetensors.plan_file(name, rows, {"format": "pt"}))
         weight_map.update({t.name: name for t in tensors})
-        total += sum(p.size for p in layout.files[-1].parts)
+        total += sum(p.size for p in output.files[-1].parts)
     if len(shards) > 1:
         index = {"metadata": {"total_size": total}, "weight_map": weight_map}
-        layout.texts["model.safetensors.index.json"] = _json(index)
+        output.texts["model.safetensors.index.json"] = _json(index)
     if model.config:
-        layout.texts["config.json"] = _json(config_with_dtype(model, dtype))
+        output.texts["config.json"] = _json(config_with_dtype(model, dtype))
     else:
         model.warnings.append("the checkpoint holds no configuration: these are weights alone; --config FILE")
     if model.config and not set(model.files) - {"generation_config.json"}:
         model.warnings.append("the checkpoint has no tokenizer; --tokenizer FOLDER")
-    return layout
+    return output
 
 
 def _shards(tensors: list[Tensor], dtype: str, limit: int) -> list[list[Tensor]]:

@@ -19,8 +19,8 @@ from hpctrain_plugins.checkpoints.formats.megatron.layers import of_layers
 from hpctrain_plugins.checkpoints.formats.megatron.names import place_of
 from hpctrain_plugins.checkpoints.formats.megatron.steps import step_of
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_number
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model
 
 HPCTRAIN_API = 1
@@ -36,7 +36,7 @@ def detect(path: Path) -> bool:
     return leads_to(path, _holds)
 
 
-def plan(model: Model, options: ConvertOptions) -> Layout:
+def plan(model: Model, options: ConvertOptions) -> Output:
     """A step with a box for each layer, as Megatron-Core saves it; a training with its optimizer."""
     if isinstance(model, training.Training):
         return training.plan(model, options)

@@ -29,8 +29,8 @@ from hpctrain_plugins.checkpoints.formats.megatron import optimizer
 from hpctrain_plugins.checkpoints.formats.megatron.common import COMMON, INERT
 from hpctrain_plugins.checkpoints.formats.megatron.steps import TRACKER
 from hpctrain_plugins.checkpoints.formats.steps import step_number
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model
 
 NOTE = "metadata.json"
@@ -127,7 +127,7 @@ def _common_text(common: Archive, model: Training) -> bytes:
     return pickle_edit.with_entry(text, "content_metadata", noted, where)  # which came with 0.13
 
 
-def plan(model: Training, options: ConvertOptions) -> Layout:
+def plan(model: Training, options: ConvertOptions) -> Output:
     """The same step, its optimizer by names; its tracker says it is the latest."""
     step = model.saved.name
     stored = {
@@ -137,13 +137,13 @@ def plan(model: Training, options: ConvertOptions) -> Layout:
     files, directory = plan_files(stored, (), {}, options.shard_bytes, model.objects)
     common = torchzip.open_archive(model.saved / COMMON, inert=INERT)
     text = _common_text(common, model)
-    layout = Layout(files=[attrs.evolve(file, name=f"{step}/{file.name}") for file in files])
-    layout.files.append(torchzip_write.plan_copy(f"{step}/{COMMON}", common, text))
-    layout.texts = {
+    output = Output(files=[attrs.evolve(file, name=f"{step}/{file.name}") for file in files])
+    output.files.append(torchzip_write.plan_copy(f"{step}/{COMMON}", common, text))
+    output.texts = {
         f"{step}/{distcp.DIRECTORY}": directory,
         f"{step}/{NOTE}": documents.whole(model.saved / NOTE),
         TRACKER: (step if model.step is None else str(model.step)).encode(),
     }
-    layout.copies = {f"tokenizer/{name}": path for name, path in model.files.items()}
-    layout.decisions["optimizer_layout_written"] = optimizer.NAMED
-    return layout
+    output.copies = {f"tokenizer/{name}": path for name, path in model.files.items()}
+    output.decisions["optimizer_layout_written"] = optimizer.NAMED
+    return output

@@ -37,8 +37,8 @@ from hpctrain_plugins.checkpoints.formats.megatron.names import (
 from hpctrain_plugins.checkpoints.formats.megatron.steps import TRACKER, folder_name
 from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need
 from hpctrain_plugins.checkpoints.formats.unlike import refusal
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import NUMBERED, SINGLETON, STACKED, ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
 
 _ROWS = 128
@@ -60,13 +60,13 @@ _NOTE = (
 """What Megatron-Core writes last, to the byte."""
 
 
-def plan(model: Model, options: ConvertOptions) -> Layout:
+def plan(model: Model, options: ConvertOptions) -> Output:
     """The step with its tracker."""
     kind = str(need(model.config, "model_type"))
     if kind not in LAYERS:
         raise refusal("Megatron", kind, LAYERS)
     quantised.refuse(model, "Megatron")
-    return _Writer(model, kind, options).layout()
+    return _Writer(model, kind, options).output()
 
 
 class _Writer:
@@ -81,7 +81,7 @@ class _Writer:
         self._stored: dict[str, Stored] = {}
         self._decisions: dict[str, object] = {"config": model.config}
 
-    def layout(self) -> Layout:
+    def output(self) -> Output:
         embedding = self._vocabulary(EMBEDDING)
         args = settings.from_hf(self._config, embedding.shape[0], self._options.iteration or 0)
         for option in settings.unsaid(args):
@@ -110,7 +110,7 @@ class _Writer:
         files.append(torchzip_write.plan_file(f"{step}/common.pt", common))
         tracker = "release" if self._options.iteration is None else str(self._options.iteration)
         texts = {f"{step}/.metadata": directory, f"{step}/metadata.json": _NOTE.encode()}
-        return Layout(
+        return Output(
             files=files,
             texts={**texts, TRACKER: tracker.encode()},
             copies={f"tokenizer/{name}": path for name, path in self._model.files.items()},

@@ -26,8 +26,8 @@ from hpctrain_plugins.checkpoints.formats.nanotron.names import (
     parse_shape,
 )
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat
 
 HPCTRAIN_API = 1
@@ -61,7 +61,7 @@ def detect(path: Path) -> bool:
     return leads_to(path, _holds)
 
 
-def plan(model: Model, options: ConvertOptions) -> Layout:
+def plan(model: Model, options: ConvertOptions) -> Output:
     """One file per tensor and rank, for `options.tp` and `options.pp`."""
     return nanotron_write.plan(model, options)
 

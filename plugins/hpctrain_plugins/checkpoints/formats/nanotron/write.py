@@ -24,21 +24,21 @@ from hpctrain_plugins.checkpoints.formats.nanotron.names import (
 )
 from hpctrain_plugins.checkpoints.formats.neox.config import count_of, need, rope
 from hpctrain_plugins.checkpoints.formats.unlike import refusal
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
 
 VERSION = "1.5"
 """The version of nanotron's checkpoints that is written."""
 
 
-def plan(model: Model, options: ConvertOptions) -> Layout:
+def plan(model: Model, options: ConvertOptions) -> Output:
     """The files of all ranks with the metadata that nanotron asks for."""
     kind = need(model.config, "model_type")
     if kind != "llama":
         raise refusal("nanotron", str(kind), ["llama"])
     quantised.refuse(model, "nanotron")
-    return _Writer(model, options).layout()
+    return _Writer(model, options).output()
 
 
 class _Writer:
@@ -65,11 +65,11 @@ class _Writer:
         self._turned = bool(options.rope_interleaved)
         step = model.step if options.iteration is None else options.iteration
         self._step = step or 0
-        self._layout = Layout(decisions={"rope_interleaved": self._turned, "config": model.config})
+        self._output = Output(decisions={"rope_interleaved": self._turned, "config": model.config})
         self._tied = bool(model.config.get("tie_word_embeddings", False))
         self._stages: list[int] = []
 
-    def layout(self) -> Layout:
+    def output(self) -> Output:
         embedding = self._vocabulary(EMBEDDING)
         self._stages = self._pipeline(embedding.shape[0])
         self._sharded(EMBEDDING, embedding, 0, [embedding.shape[0]], self._stages[0])
@@ -81,7 +81,7 @@ class _Writer:
             self._sharded(HEAD, head, 0, [head.shape[0]], self._stages[-1])
         leave_out(self._model, self._left, "nanotron", is_tied=self._tied)
         self._texts(embedding.shape[0])
-        return self._layout
+        return self._output
 
     def _take(self, name: str) -> Tensor:
         if name not in self._left:
@@ -92,7 +92,7 @@ class _Writer:
         whole = self._take(OUTER[name])
         padding = -whole.shape[0] % self._options.tp
         if padding:
-            self._layout.decisions["original_vocab_size"] = whole.shape[0]
+            self._output.decisions["original_vocab_size"] = whole.shape[0]
             whole = concat([whole, zeros(name, whole.dtype, (padding, *whole.shape[1:]))])
         return whole
 
@@ -149,7 +149,7 @@ class _Writer:
     def _file(self, path: str, tensor: Tensor, metadata: dict[str, str]) -> None:
         dtype = target_dtype(tensor, self._options.target_dtype)
         name = f"{self._step}/{path}"
-        self._layout.files.append(safetensors.plan_file(name, [("data", tensor, dtype)], metadata))
+        self._output.files.append(safetensors.plan_file(name, [("data", tensor, dtype)], metadata))
 
     def _pipeline(self, vocab: int) -> list[int]:
         """The stage of each block, balanced by cost as nanotron balances it."""
@@ -185,10 +185,10 @@ class _Writer:
             "data_stages": [stage],
         }
         metadata = {"version": VERSION, "tp": self._options.tp, "dp": 1, "metas": metas, "cp": 1}
-        self._layout.texts["latest.txt"] = str(self._step).encode()
-        self._layout.texts[f"{self._step}/checkpoint_metadata.json"] = _json(metadata)
-        self._layout.texts[f"{self._step}/model_config.json"] = _json(self._model_config(vocab))
-        self._layout.copies = {f"tokenizer/{n}": p for n, p in self._model.files.items()}
+        self._output.texts["latest.txt"] = str(self._step).encode()
+        self._output.texts[f"{self._step}/checkpoint_metadata.json"] = _json(metadata)
+        self._output.texts[f"{self._step}/model_config.json"] = _json(self._model_config(vocab))
+        self._output.copies = {f"tokenizer/{n}": p for n, p in self._model.files.items()}
 
     def _model_config(self, vocab: int) -> dict[str, Any]:
         config = self._config

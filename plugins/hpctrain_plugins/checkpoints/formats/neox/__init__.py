@@ -29,8 +29,8 @@ from hpctrain_plugins.checkpoints.formats.neox.names import (
 )
 from hpctrain_plugins.checkpoints.formats.neox.shards import Shards
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder, step_number
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model, Plus, Tensor, concat
 
 HPCTRAIN_API = 1
@@ -42,7 +42,7 @@ def detect(path: Path) -> bool:
     return leads_to(path, neox_shards.holds)
 
 
-def plan(model: Model, options: ConvertOptions) -> Layout:
+def plan(model: Model, options: ConvertOptions) -> Output:
     """Shards for `options.tp` ranks with the configuration that loads them."""
     return neox_write.plan(model, options)
 

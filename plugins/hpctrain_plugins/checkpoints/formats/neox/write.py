@@ -26,8 +26,8 @@ from hpctrain_plugins.checkpoints.formats.neox.names import (
     written,
 )
 from hpctrain_plugins.checkpoints.formats.unlike import refusal
-from hpctrain_plugins.checkpoints.layout import Layout, OutFile
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import OutFile, Output
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor, concat, zeros
 
 _BUFFERS = ("attention.bias", "attention.masked_bias", "rotary_emb.inv_freq")
@@ -35,13 +35,13 @@ _BUFFERS = ("attention.bias", "attention.masked_bias", "rotary_emb.inv_freq")
 _KINDS = {"gpt_neox": GPT_NEOX, "llama": LLAMA_LIKE, "mistral": LLAMA_LIKE}
 
 
-def plan(model: Model, options: ConvertOptions) -> Layout:
+def plan(model: Model, options: ConvertOptions) -> Output:
     """Layer files or rank files, the rank files that a resume needs, configuration and `latest`."""
     kind = str(neox_config.need(model.config, "model_type"))
     if kind not in _KINDS:
         raise refusal("GPT-NeoX", kind, _KINDS)
     quantised.refuse(model, "GPT-NeoX")
-    return _Writer(model, options, _KINDS[kind]).layout()
+    return _Writer(model, options, _KINDS[kind]).output()
 
 
 class _Writer:
@@ -63,7 +63,7 @@ class _Writer:
             message = "TransformerEngine's names are known for the GPT-NeoX family only"
             raise ConfigError.of("checkpoint-unsupported", message, where="naming", hint="--naming new")
 
-    def layout(self) -> Layout:
+    def output(self) -> Output:
         self._vocabulary(0, "word_embeddings.weight", self._arch.embedding)
         for index in range(self._layers):
             for name, rule in self._rules():
@@ -156,26 +156,26 @@ class _Writer:
             why = "tied to the embedding" if tied else "computed from the configuration"
             self._model.ignored[name] = why
 
-    def _files(self) -> Layout:
+    def _files(self) -> Output:
         import yaml
 
         options = self._options
         step = self._model.step if options.iteration is None else options.iteration
         step = step or 0
         folder = f"global_step{step}"
-        layout = Layout(decisions=self._decisions)
+        output = Output(decisions=self._decisions)
         for rank in range(self._tp):
             state = {**_state(self._tp, step), "args": self._args(), "module": None}
             if options.layout == "pipelined":
-                layout.files += self._pipelined(folder, rank)
+                output.files += self._pipelined(folder, rank)
             else:
                 state["module"] = self._flat(rank)
             name = f"{folder}/mp_rank_{rank:02d}_model_states.pt"
-            layout.files.append(torchzip_write.plan_file(name, state))
-        layout.texts["latest"] = folder.encode()
-        layout.texts[f"{folder}/configs/model.yml"] = yaml.safe_dump(self._config(), sort_keys=False).encode()
-        layout.copies.update({f"tokenizer/{n}": p for n, p in self._model.files.items()})
-        return layout
+            output.files.append(torchzip_write.plan_file(name, state))
+        output.texts["latest"] = folder.encode()
+        output.texts[f"{folder}/configs/model.yml"] = yaml.safe_dump(self._config(), sort_keys=False).encode()
+        output.copies.update({f"tokenizer/{n}": p for n, p in self._model.files.items()})
+        return output
 
     def _pipelined(self, folder: str, rank: int) -> Iterator[OutFile]:
         for layer in sorted({layer for layer, _ in self._shards}):

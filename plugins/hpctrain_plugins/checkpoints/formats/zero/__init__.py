@@ -14,8 +14,8 @@ from hpctrain_plugins.checkpoints.formats.neox import shards as neox_shards
 from hpctrain_plugins.checkpoints.formats.steps import leads_to, step_folder
 from hpctrain_plugins.checkpoints.formats.zero import optimizer, ranks, weights
 from hpctrain_plugins.checkpoints.formats.zero.optimizer import State
-from hpctrain_plugins.checkpoints.layout import Layout
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import Output
 from hpctrain_plugins.checkpoints.tensors import Model
 
 HPCTRAIN_API = 1
@@ -52,7 +52,7 @@ def read(path: Path, options: ConvertOptions) -> Model:
     return weights.finished(model, path, step, options)
 
 
-def plan(model: Model, options: ConvertOptions) -> Layout:
+def plan(model: Model, options: ConvertOptions) -> Output:
     """The same training for `--ranks N`."""
     assert isinstance(model, State)  # request.check has seen to it
     assert options.ranks is not None

@@ -13,12 +13,12 @@ from hpctrain_plugins.checkpoints.containers import torchzip_write
 from hpctrain_plugins.checkpoints.formats.zero import shares, slices
 from hpctrain_plugins.checkpoints.formats.zero.optimizer import State
 from hpctrain_plugins.checkpoints.formats.zero_files import Partition
-from hpctrain_plugins.checkpoints.layout import Layout
+from hpctrain_plugins.checkpoints.output import Output
 
 
-def plan(model: State, ranks: int) -> Layout:
+def plan(model: State, ranks: int) -> Output:
     """The files of all ranks, and what else lies in the folders."""
-    layout = Layout(decisions={"ranks": ranks})
+    output = Output(decisions={"ranks": ranks})
     stage: ModuleType = slices
     if model.source.stage == 3:
         stage = shares
@@ -29,12 +29,12 @@ def plan(model: State, ranks: int) -> Layout:
         for rank in range(ranks):
             value = {**model.beside, "optimizer_state_dict": stage.optimizer_of(model, rank, ranks)}
             name = f"{model.tag}/{prefix}zero_pp_rank_{rank}_mp_rank_00_optim_states.pt"
-            layout.files.append(torchzip_write.plan_file(name, value))
-        layout.files += stage.model_files(model, ranks)
+            output.files.append(torchzip_write.plan_file(name, value))
+        output.files += stage.model_files(model, ranks)
     except TypeError as error:
         step = model.source.step
         message = f"{step} cannot be rewritten: {error}"
         raise ConfigError.of("checkpoint-unsupported", message, where=str(step)) from error
-    layout.copies |= model.copied_files(model.tag)
-    layout.texts["latest"] = model.tag.encode()
-    return layout
+    output.copies |= model.copied_files(model.tag)
+    output.texts["latest"] = model.tag.encode()
+    return output

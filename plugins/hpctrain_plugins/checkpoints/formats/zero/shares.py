@@ -15,7 +15,7 @@ from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved, plan_f
 from hpctrain_plugins.checkpoints.containers.unpickle import Size
 from hpctrain_plugins.checkpoints.formats.zero.optimizer import Group, State, stored
 from hpctrain_plugins.checkpoints.formats.zero_files import BASE_OPTIMIZER, MASTERS, number_of
-from hpctrain_plugins.checkpoints.layout import OutFile
+from hpctrain_plugins.checkpoints.output import OutFile
 from hpctrain_plugins.checkpoints.tensors import Tensor, concat, zeros
 
 _SUB_GROUP = 1_000_000_000

@@ -13,7 +13,7 @@ from hpctrain_plugins.checkpoints.containers.torchzip_write import Saved, plan_c
 from hpctrain_plugins.checkpoints.containers.unpickle import object_like
 from hpctrain_plugins.checkpoints.formats.zero.optimizer import State
 from hpctrain_plugins.checkpoints.formats.zero_files import BASE_OPTIMIZER, MASTERS, number_of
-from hpctrain_plugins.checkpoints.layout import OutFile
+from hpctrain_plugins.checkpoints.output import OutFile
 from hpctrain_plugins.checkpoints.tensors import Tensor, concat, zeros
 
 _FRAGMENT = ("deepspeed.utils.tensor_fragment", "fragment_address")

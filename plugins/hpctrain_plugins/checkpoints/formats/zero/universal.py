@@ -38,8 +38,8 @@ from hpctrain_plugins.checkpoints.formats.zero_files import (
     number_of,
     stage_number,
 )
-from hpctrain_plugins.checkpoints.layout import Layout, OutFile
 from hpctrain_plugins.checkpoints.options import ConvertOptions
+from hpctrain_plugins.checkpoints.output import OutFile, Output
 from hpctrain_plugins.checkpoints.tensors import Model, Tensor
 
 HPCTRAIN_API = 1
@@ -175,25 +175,25 @@ def _held_once(source: Universal, number: int) -> list[ParameterState]:
     return [ParameterState(file, {_STEP: file.value}) for file in files if file is not None]
 
 
-def plan(model: Model, _: ConvertOptions) -> Layout:
+def plan(model: Model, _: ConvertOptions) -> Output:
     """A file for each of the optimizer's numbers of a parameter."""
     assert isinstance(model, State)  # request.check has seen to it
     step = model.source.step
     if model.moments not in ((), _MOMENTS):
         raise unsupported(step, f"an optimizer that keeps {', '.join(model.moments)}")
     tag = f"{model.tag}_universal"
-    layout = Layout(decisions={"universal": tag})
+    output = Output(decisions={"universal": tag})
     try:
-        layout.files += [*_of_parameters(model, f"{tag}/zero"), *_untrained(model, f"{tag}/zero")]
+        output.files += [*_of_parameters(model, f"{tag}/zero"), *_untrained(model, f"{tag}/zero")]
     except TypeError as error:
         message = f"{step} cannot be rewritten: {error}"
         raise ConfigError.of("checkpoint-unsupported", message, where=str(step)) from error
     for archive in model.source.model:
-        layout.files.append(plan_copy(f"{tag}/{archive.path.name}", archive, pickle_of(archive.path)))
-    layout.copies |= model.copied_files(tag)
-    layout.texts["latest_universal"] = tag.encode()
+        output.files.append(plan_copy(f"{tag}/{archive.path.name}", archive, pickle_of(archive.path)))
+    output.copies |= model.copied_files(tag)
+    output.texts["latest_universal"] = tag.encode()
     model.warnings += _lost_at_load(model)
-    return layout
+    return output
 
 
 def _of_parameters(model: State, folder: str) -> Iterator[OutFile]:

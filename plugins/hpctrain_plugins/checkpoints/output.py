@@ -40,7 +40,7 @@ class OutFile:
 
 
 @attrs.define
-class Layout:
+class Output:
     """Everything a writer makes, by names relative to the output folder."""
 
     files: list[OutFile] = attrs.field(factory=list)
