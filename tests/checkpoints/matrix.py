@@ -46,8 +46,8 @@ def reason(message: str, family: str) -> str:
     """An error without the names that are of this one model."""
     words = rf"(,? not {family}$)|\b{family}(?= models)"
     general = re.sub(words, lambda match: "" if match[1] else "such", message)
-    general = re.sub(r"^\S+ has no such models; it has .*", f"{LACKS} such models", general)
-    general = re.sub(r"^\S+ has no such models, with (.*); it has .*", rf"{LACKS} models with \1", general)
+    general = re.sub(r"^such models are not written for .*", f"{LACKS} such models", general)
+    general = re.sub(r"^such models \((.*)\) are not written for .*", rf"{LACKS} models with \1", general)
     return re.sub(r"^(?:model|gpt_neox)\.\S+ is", "a tensor is", general)
 
 

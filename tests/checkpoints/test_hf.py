@@ -78,7 +78,7 @@ def test_one_thread_moves_bytes_in_memory_and_two_compute_or_wait_for_a_disk(
         seen.append(threads)
         engine.run(tasks, ledger, threads)
 
-    monkeypatch.setattr("hpctrain_plugins.checkpoints.convert.run", spied)
+    monkeypatch.setattr("hpctrain_plugins.checkpoints.work.run", spied)
     monkeypatch.setattr("hpctrain_plugins.checkpoints.work.is_local", lambda folder: local)
     convert(source, "hf", tmp_path / "out", ConvertOptions(**said))
     # of replicas, which are compared, and of the copy

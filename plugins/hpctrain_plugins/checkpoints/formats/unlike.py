@@ -33,7 +33,7 @@ FEATURES = {
 
 
 def refusal(framework: str, kind: str, names: Iterable[str]) -> ConfigError:
-    """The error for a model of a family that a framework cannot hold."""
-    why = f", with {FEATURES[kind]}" if kind in FEATURES else ""
-    message = f"{framework} has no {kind} models{why}; it has {', '.join(names)}"
+    """The error for a model of a family that is not written for a framework."""
+    what = f"{kind} models ({FEATURES[kind]})" if kind in FEATURES else f"{kind} models"
+    message = f"{what} are not written for {framework}; {', '.join(names)} are"
     return ConfigError.of("checkpoint-unsupported", message, where="model_type")
