@@ -123,7 +123,12 @@ def _unknown(plan: Plan, topic: str) -> ConfigError:
         message = f"no step of this plan has a variable {topic}, and no fact of {plan.cluster.name} names it"
     elif table and any(key.startswith(f"{table}.") for key in every_name):
         message = f'[{table}] has no key "{name}"'
-    near = difflib.get_close_matches(topic, every_name, 3, 0.7)
+    # of the table's own keys, where there are some: its name would make all of them similar
+    keys = [key for key in every_name if table and key.startswith(f"{table}.")]
+    similar = difflib.get_close_matches(name, [key.removeprefix(f"{table}.") for key in keys], 3, 0.7)
+    near = [f"{table}.{key}" for key in similar]
+    if not keys:
+        near = difflib.get_close_matches(topic, every_name, 3, 0.7)
     return ConfigError.of(
         "unknown-name",
         message,
