@@ -220,7 +220,8 @@ def test_a_training_survives_all_of_it(rig: Rig, record_property: Any) -> None:
     assert [line for line in told if "without an answer" in line]
     assert [line for line in told if line.startswith("attempt 4 hung: rank 1 ")]
     assert not SOAK or [line for line in teller.lines if line.startswith("the scheduler is silent")]
-    assert told[-1] == "done: finished"
+    # the last attempt's own line may change once more after it, when its last checkpoint is entered
+    assert told.count("done: finished") == 1
     rows = run.rows()
     lasting = [row for row, is_lost in zip(rows, metrics.lost(rows), strict=True) if not is_lost]
     assert [row["step"] for row in lasting] == list(range(1, GOAL + 1)), "none lost, none twice"
